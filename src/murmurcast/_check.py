@@ -1,0 +1,105 @@
+"""All validation and its wording."""
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from murmurcast.errors import Error
+
+FloatArray = NDArray[np.float64]
+
+
+def _array(name: str, value: ArrayLike) -> FloatArray:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise Error(f"{name} is not made of numbers", hint=f"give {name} as a number or a list of numbers") from None
+
+
+def _demand(name: str, value: ArrayLike, expected: str, within: NDArray[np.bool_]) -> None:
+    if within.all():
+        return
+    bad = np.flatnonzero(~np.atleast_1d(within))[0]
+    where = f"{name}[{bad}]" if within.ndim else name
+    shown = np.atleast_1d(_array(name, value))[bad]
+    raise Error(f"{where} is {shown:g}, expected {expected}", hint=f"give {name} a value that is {expected}")
+
+
+def positive(**values: ArrayLike) -> None:
+    """Every value is finite and above zero."""
+    for name, value in values.items():
+        array = _array(name, value)
+        _demand(name, value, "a finite number above 0", np.isfinite(array) & (array > 0))
+
+
+def not_negative(**values: ArrayLike) -> None:
+    """Every value is at least zero (infinity allowed)."""
+    for name, value in values.items():
+        _demand(name, value, "a number of 0 or more", _array(name, value) >= 0)
+
+
+def fraction(**values: ArrayLike) -> None:
+    """Every value lies strictly between 0 and 1."""
+    for name, value in values.items():
+        array = _array(name, value)
+        _demand(name, value, "strictly between 0 and 1", (array > 0) & (array < 1))
+
+
+def at_least(least: int, **values: int) -> None:
+    """Every value is a whole number of at least `least`."""
+    for name, value in values.items():
+        if int(value) != value or value < least:
+            raise Error(f"{name} is {value}, expected a whole number of at least {least}", hint=f"raise {name}")
+
+
+def per_node(nodes: int, **values: ArrayLike) -> FloatArray:
+    """One number for all nodes or one each, as a read-only array [nodes]."""
+    ((name, value),) = values.items()
+    array = _array(name, value)
+    if array.shape not in ((), (nodes,)):
+        raise Error(
+            f"{name} has shape {array.shape}, expected one number or {nodes} of them (one per node)",
+            hint=f"give {name} one entry per node, in the order of the gain matrix",
+        )
+    return frozen(np.array(np.broadcast_to(array, (nodes,))))
+
+
+def observers(nodes: int, members: Iterable[int]) -> tuple[int, ...]:
+    """A coalition: known nodes, each once, and somebody left to observe."""
+    unique = tuple(sorted(set(members)))
+    if not unique:
+        raise Error("no observer is given", hint="name at least one node, such as 0")
+    for node in unique:
+        if not 0 <= node < nodes:
+            raise Error(f"observer {node} is not a node", hint=f"nodes are numbered 0 to {nodes - 1}")
+    if len(unique) == nodes:
+        raise Error("every node is an observer, nobody is left to observe", hint="leave at least one node out")
+    return unique
+
+
+def frozen(array: FloatArray) -> FloatArray:
+    """The same array, no longer writable."""
+    array.flags.writeable = False
+    return array
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint that offers the known word most like a mistyped one."""
+    known = sorted(known)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f'did you mean "{close[0]}"?' if close else f"known here: {', '.join(known)}"
+
+
+def readable(path: Path) -> None:
+    """The path is a file that can be opened."""
+    if path.is_dir():
+        raise Error(f"{path} is a folder", hint="name a file in it")
+    if not path.exists():
+        raise Error(f"{path} does not exist", hint="check the path; relative paths start at the current folder")
+    try:
+        path.open("rb").close()
+    except OSError as problem:
+        raise Error(f"{path} cannot be read: {problem.strerror}", hint="check the file's permissions") from None

@@ -1,0 +1,36 @@
+"""Writing files so that nobody ever sees half of one."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from murmurcast.errors import Error
+
+
+def demand_writable(path: Path) -> None:
+    """The file could be written: its folder is there and open to us."""
+    if path.is_dir():
+        raise Error(f"{path} is a folder", hint="name a file in it")
+    if not path.parent.is_dir():
+        raise Error(f"the folder {path.parent} does not exist", hint="make it first, or choose another")
+    if not os.access(path.parent, os.W_OK):
+        raise Error(f"the folder {path.parent} is not writable", hint="choose another folder")
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes all of a file or nothing."""
+    demand_writable(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, path)
+    except OSError as problem:
+        raise Error(
+            f"{path} cannot be written: {problem.strerror}", hint="free some space or choose another folder"
+        ) from None
+    finally:
+        Path(temporary).unlink(missing_ok=True)

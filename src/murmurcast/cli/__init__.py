@@ -1,0 +1,64 @@
+"""The command line. Each command has a file of its own and imports what it needs when it is called."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from murmurcast.cli.plan import plan
+from murmurcast.errors import Error
+
+app = typer.Typer(
+    name="murmurcast",
+    help="Plan, train, certify and audit private learning over the air, without a server.",
+    epilog="Start with: murmurcast plan --example paper-1 > my.toml, then: murmurcast plan my.toml",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+app.command("plan")(plan)
+
+# typer keeps its usage errors to itself; this is the class all of them share.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"murmurcast {version('murmurcast')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """The entry point: `error:` and `hint:` on stderr and exit 2 for bad input, never a traceback."""
+    try:
+        status = app(standalone_mode=False)
+    except Error as problem:
+        _fail(str(problem), problem.hint)
+    except _UsageError as problem:
+        text = problem.format_message() if hasattr(problem, "format_message") else str(problem)
+        _fail(text, "see murmurcast --help, or murmurcast COMMAND --help")
+    except typer.Abort:
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader (head, less) has left; there is nobody to tell. Keep Python from complaining at exit.
+        sys.stdout = None
+        sys.exit(1)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(message: str, hint: str) -> None:
+    typer.echo(f"error: {message}", err=True)
+    typer.echo(f"hint: {hint}", err=True)
+    sys.exit(2)

@@ -1,0 +1,64 @@
+"""A plan as plain values, for programs."""
+
+from typing import TYPE_CHECKING, Any
+
+from scipy.sparse import csr_array
+
+if TYPE_CHECKING:
+    from murmurcast.plan import Plan
+    from murmurcast.privacy.linear import Linear
+
+_DENSE_UP_TO = 500  # nodes
+
+
+def as_dict(plan: "Plan", linears: "dict[tuple[int, ...], Linear]") -> dict[str, Any]:
+    """Everything a program may want; matrices [receiver][sender], sparse beyond 500 nodes.
+
+    `linear` belongs to the first observer asked for; `linears` lists all of them.
+    """
+    certified, claim, sent = plan.certificate, plan.paper_claim, plan.sent_power()
+    result: dict[str, Any] = {
+        "nodes": plan.network.nodes,
+        "links": plan.network.links,
+        "alpha": plan.alpha.tolist(),
+        "beta": plan.beta.tolist(),
+        "compensation": plan.mixing.compensation.tolist(),
+        "weights": _matrix(plan.mixing.weights),
+        "perron": plan.perron.tolist(),
+        "normaliser": plan.mixing.normaliser,
+        "theta": plan.theta,
+        "noise_to_step": plan.noise_to_step.tolist(),
+        "sensitivity": plan.sensitivity.tolist(),
+        "objective": plan.rule.objective,
+        "objective_value": plan.objective_value,
+        "target": plan.budget.target,
+        "unit": plan.budget.unit,
+        "epsilon_per_epoch": _matrix(plan.epsilon_per_epoch),
+        "certificate": {
+            "mu": certified.mu.tolist(),
+            "epsilon": certified.epsilon.tolist(),
+            "delta": certified.delta,
+            "unit": certified.unit,
+        },
+        "paper_claim": {"epsilon": claim.epsilon, "delta": claim.delta},
+        "warnings": list(plan.warnings),
+    }
+    if sent is not None:
+        result["sent_power"] = {
+            "largest_over_budget": sent.over_budget.max(axis=0).tolist(),
+            "public_scale": sent.public_scale,
+        }
+    if linears:
+        listed = [
+            {"observers": list(members)} | {name: value.tolist() for name, value in found._asdict().items()}
+            for members, found in linears.items()
+        ]
+        result |= {"linear": listed[0], "linears": listed}
+    return result
+
+
+def _matrix(matrix: csr_array) -> Any:
+    if matrix.shape[0] <= _DENSE_UP_TO:
+        return matrix.toarray().tolist()
+    row, column = matrix.nonzero()
+    return {"row": row.tolist(), "column": column.tolist(), "value": matrix[row, column].tolist()}

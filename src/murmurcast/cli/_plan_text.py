@@ -1,0 +1,149 @@
+"""A plan as tables, for people."""
+
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from murmurcast.network.mixing import mixing_rate
+from murmurcast.privacy import gaussian
+
+if TYPE_CHECKING:
+    from murmurcast.plan import Plan
+    from murmurcast.privacy.linear import Linear
+
+_NODES_SHOWN, _MATRIX_UP_TO, _RATE_UP_TO = 20, 12, 300
+
+
+def show(plan: "Plan", linears: "dict[tuple[int, ...], Linear]") -> None:
+    """Prints the whole plan."""
+    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    console.print(_glance(plan))
+    _show_nodes(console, plan)
+    _show_matrix(console, plan)
+    _show_costs(console, plan)
+    for members, found in linears.items():
+        _show_linear(console, plan, members, found)
+    for line in plan.warnings:
+        console.print(f"[yellow]warning:[/yellow] {line}")
+
+
+def _show(console: Console, title: str, rows: Iterable[Iterable[str]], headings: Iterable[str], note: str = "") -> None:
+    """A titled table, first column to the left where it is words."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    listed = [list(row) for row in rows]
+    for column, heading in enumerate(headings):
+        words = any(row[column][:1].isalpha() for row in listed)
+        table.add_column(heading, justify="left" if words else "right")
+    for row in listed:
+        table.add_row(*row)
+    console.print(f"\n[bold]{title}[/bold]")
+    console.print(table)
+    if note:
+        console.print(note, style="dim")
+
+
+def _glance(plan: "Plan") -> str:
+    network, schedule, budget = plan.network, plan.schedule, plan.budget
+    degree = network.degree.astype(int)
+    degrees = f"{degree.min()}" if degree.min() == degree.max() else f"{degree.min()} to {degree.max()}"
+    gains = f"{network.gains.data.min():.3g} to {network.gains.data.max():.3g}"
+    lines = [
+        f"[bold]Network[/bold]  {network.nodes} nodes, {network.links} links, degree {degrees}, gains {gains}; "
+        f"R = {plan.mixing.normaliser}, theta = {plan.theta:.4g}"
+    ]
+    if network.nodes <= _RATE_UP_TO and plan.mixing.normaliser > network.max_degree:
+        rate = mixing_rate(plan.mixing.weights)
+        lines.append(f"[bold]Mixing[/bold]   |A^t - pi| <= {rate.constant:.3g} x {rate.rate:.4g}^t")
+    scope = "in all, against everybody" if budget.target == "certificate" else "per epoch and receiver (the paper's)"
+    lines.append(
+        f"[bold]Budget[/bold]   epsilon {budget.epsilon:g}, delta {budget.delta:g}, unit {budget.unit}, {scope}"
+    )
+    lines.append(
+        f"[bold]Schedule[/bold] {schedule.epochs} epochs, step {schedule.step:g} ({schedule.decay}), "
+        f"noise timing {schedule.noise_timing}; objective {plan.rule.objective} = {plan.objective_value:.6g}"
+    )
+    return "\n".join(lines)
+
+
+def _show_nodes(console: Console, plan: "Plan") -> None:
+    certified = plan.certificate
+    order = np.argsort(-certified.epsilon, kind="stable")[:_NODES_SHOWN]
+    title = "Nodes" if plan.network.nodes <= _NODES_SHOWN else f"The {_NODES_SHOWN} nodes that pay most"
+    headings = ("node", "degree", "power", "alpha", "beta", "pi", "noise s_1", "mu", "epsilon certified")
+    first_noise = np.sqrt(plan.beta / plan.alpha) * plan.noise_to_step * plan.schedule.noise_course[0]
+    numbers = (plan.network.power, plan.alpha, plan.beta, plan.perron, first_noise, certified.mu, certified.epsilon)
+    rows = (
+        (str(node), f"{plan.network.degree[node]:.0f}", *(f"{values[node]:.4g}" for values in numbers))
+        for node in sorted(order.tolist())
+    )
+    _show(console, title, rows, headings, _node_caption(plan))
+
+
+def _node_caption(plan: "Plan") -> str:
+    where = ", gradients at the public mixed point" if plan.budget.unit == "record" else ""
+    return (
+        f"noise s_1: std in what a node says in epoch 1, against its model. "
+        f"Certified: whole run, against everybody, unit {plan.budget.unit}{where}."
+    )
+
+
+def _show_matrix(console: Console, plan: "Plan") -> None:
+    epsilon, budget = plan.epsilon_per_epoch, plan.budget
+    binding = (epsilon.data >= budget.epsilon * (1 - 1e-6)) & (budget.target == "per-epoch")
+    title = "Epsilon per epoch, the paper's view"
+    if plan.network.nodes > _MATRIX_UP_TO:
+        least, most = epsilon.data.min(), epsilon.data.max()
+        console.print(f"\n[bold]{title}[/bold]")
+        console.print(f"{least:.4g} to {most:.4g} over {epsilon.nnz} links, {binding.sum()} of them binding")
+        console.print("the whole matrix: --json", style="dim")
+        return
+    dense = epsilon.toarray()
+    marked = (dense >= budget.epsilon * (1 - 1e-6)) & binding.any()
+    rows = (
+        (
+            str(receiver),
+            *("-" if not value else f"{value:.4f}" + "* "[not mark] for value, mark in zip(*row, strict=True)),
+        )
+        for receiver, row in enumerate(zip(dense, marked, strict=True))
+    )
+    headings = ("receiver", *map(str, range(len(dense))))
+    _show(console, f"{title} (row: who learns, column: about whom)", rows, headings, "* binds" if binding.any() else "")
+
+
+def _show_costs(console: Console, plan: "Plan") -> None:
+    claim, certified = plan.paper_claim, plan.certificate
+    worst = f"certified, worst node {int(np.argmax(certified.epsilon))}"
+    rows = [
+        (
+            "paper claims",
+            f"{claim.epsilon:.4g}",
+            f"{claim.delta:.4g}",
+            "the Corollary, T times one epoch; not a guarantee",
+        ),
+        (worst, f"{certified.epsilon.max():.4g}", f"{certified.delta:.4g}", "holds against everybody"),
+    ]
+    if claim.delta < 1:
+        same = float(gaussian.epsilon(certified.mu.max(), claim.delta))
+        rows.append(("", f"{same:.4g}", f"{claim.delta:.4g}", "the same certificate at the paper's delta"))
+    _show(console, f"What {plan.schedule.epochs} epochs cost", rows, ("", "epsilon", "delta", "what it is"))
+
+
+def _show_linear(console: Console, plan: "Plan", members: tuple[int, ...], found: "Linear") -> None:
+    who = f"observer {members[0]}" if len(members) == 1 else f"observers {', '.join(map(str, members))} together"
+    note = "mu if gradients did not react to hidden states: a lower bound, real training can leak more"
+    targets = [node for node in range(plan.network.nodes) if node not in members]
+    targets = sorted(sorted(targets, key=lambda node: -found.mu_worst_upper[node])[:_NODES_SHOWN])
+
+    def row(node: int) -> tuple[str, ...]:
+        low, high = found.mu_worst_lower[node], found.mu_worst_upper[node]
+        worst = f"{high:.4g}" if high - low <= 1e-4 * high else f"{low:.4g} to {high:.4g}"
+        leaked = float(gaussian.epsilon(high, plan.budget.delta))
+        return str(node), f"{found.mu_common[node]:.4g}", worst, f"{leaked:.4g}"
+
+    headings = ("target", "mu common", "mu worst", "epsilon worst")
+    _show(console, f"Linear diagnostic, {who} (not a guarantee)", map(row, targets), headings, note)

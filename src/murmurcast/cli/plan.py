@@ -1,0 +1,123 @@
+"""`murmurcast plan`: how to split the power, and what a run will cost."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from murmurcast.errors import Error
+
+if TYPE_CHECKING:
+    from murmurcast.plan import Plan
+    from murmurcast.privacy.linear import Linear
+
+
+def plan(
+    file: Annotated[Path | None, typer.Argument(help="The experiment, a TOML file.", show_default=False)] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a value, such as privacy.epsilon=2. Repeatable."),
+    ] = None,
+    observer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NODES",
+            help="Add what this node, or these together (0,2), learn: the linear diagnostic. Repeatable.",
+        ),
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw network and epsilon matrix as .png, .pdf or .svg.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    example: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Print a commented file to start from: paper-1, paper-2 or ring."),
+    ] = None,
+) -> None:
+    """Split every node's power between its model and its noise, and say what that costs in privacy.
+
+    Examples:
+        murmurcast plan --example paper-1 > my.toml
+
+        murmurcast plan my.toml
+
+        murmurcast plan my.toml --set privacy.epsilon=0.5 --set power.objective=noise
+
+        murmurcast plan my.toml --observer 0 --observer 0,2 --figure my.pdf
+
+        murmurcast plan my.toml --json > plan.json
+    """
+    from murmurcast import config
+
+    if example is not None:
+        if file is not None:
+            raise Error("--example prints a file, so it takes none", hint="leave FILE or --example out")
+        typer.echo(config.example(example), nl=False)
+        return
+    if file is None:
+        raise Error("no experiment file is given", hint="make one: murmurcast plan --example paper-1 > my.toml")
+    if figure is not None:
+        _demand_figure_possible(figure)
+    coalitions = [_members(names) for names in observer or []]
+    experiment = config.load(file, dict(_split_override(item) for item in sets or []))
+    made, linears = _work(experiment, file.parent, coalitions)
+    if figure is not None:
+        from murmurcast import figures
+
+        figures.save(figures.plan_figure(made), figure)
+    if as_json:
+        import json
+
+        from murmurcast.cli._plan_json import as_dict
+
+        typer.echo(json.dumps(as_dict(made, linears), allow_nan=False))
+        return
+    from murmurcast.cli._plan_text import show
+
+    show(made, linears)
+
+
+def _work(
+    experiment: Any, folder: Path, coalitions: list[tuple[int, ...]]
+) -> "tuple[Plan, dict[tuple[int, ...], Linear]]":
+    """Plans, with a word on stderr about what is going on; it shows only on a terminal, and only while it lasts."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status("reading the experiment") as status:
+        made = experiment.build_plan(folder, on_stage=status.update)
+        linears = {}
+        for members in coalitions:
+            name = ", ".join(map(str, members))
+
+            def report(done: int, of: int, name: str = name) -> None:
+                status.update(f"linear diagnostic of observer {name}: target {done} of {of}")
+
+            status.update(f"linear diagnostic of observer {name}")
+            linears[members] = made.linear(members, report)
+        status.update("checking what could break")
+        _ = made.warnings
+    return made, linears
+
+
+def _demand_figure_possible(figure: Path) -> None:
+    """Before the work, not after it."""
+    from murmurcast import _files
+
+    if figure.suffix not in (".png", ".pdf", ".svg"):
+        raise Error(f"{figure} is not a figure's name", hint="end it in .png, .pdf or .svg")
+    _files.demand_writable(figure)
+
+
+def _split_override(item: str) -> tuple[str, str]:
+    key, equals, value = item.partition("=")
+    if not equals:
+        raise Error(f'--set {item}: there is no "="', hint="write --set section.key=value, such as privacy.epsilon=2")
+    return key.strip(), value.strip()
+
+
+def _members(names: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted({int(name) for name in names.split(",")}))
+    except ValueError:
+        raise Error(f"--observer {names}: not a list of nodes", hint="write --observer 0, or --observer 0,2") from None

@@ -1,0 +1,37 @@
+"""What can go wrong, always with a way out."""
+
+
+class Error(ValueError):
+    """Bad input or an impossible request.
+
+    Attributes:
+        hint: What the user can do about it, in one sentence.
+    """
+
+    def __init__(self, message: str, *, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class Infeasible(Error):  # noqa: N818 - reads as a verdict, which it is
+    """No power split meets the budget.
+
+    Attributes:
+        smallest_epsilon: The smallest budget that would have a solution.
+    """
+
+    def __init__(self, message: str, *, hint: str, smallest_epsilon: float) -> None:
+        super().__init__(message, hint=hint)
+        self.smallest_epsilon = smallest_epsilon
+
+
+class NotConnected(Error):  # noqa: N818 - as above
+    """The network falls apart.
+
+    Attributes:
+        pieces: The nodes of every piece, largest piece first.
+    """
+
+    def __init__(self, message: str, *, hint: str, pieces: tuple[tuple[int, ...], ...]) -> None:
+        super().__init__(message, hint=hint)
+        self.pieces = pieces

@@ -1,0 +1,1 @@
+"""Networks: topologies, gain models, files, and how they mix."""

@@ -1,0 +1,77 @@
+"""Networks from files: gain matrices (.npy, .npz, .csv) and edge lists (.csv)."""
+
+import csv
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, load_npz
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast.errors import Error
+
+_FORMATS = ".npy, .npz (dense or scipy sparse), or .csv (a matrix, or an edge list headed sender,receiver,gain)"
+
+
+class EdgeList(NamedTuple):
+    """Links without gains, for a gain model to fill in."""
+
+    nodes: int
+    links: "np.ndarray[tuple[int, int], np.dtype[np.int64]]"
+
+
+def read_gains(path: Path | str) -> FloatArray | csr_array | EdgeList:
+    """The gain matrix in a file; for an edge list without a gain column, the links."""
+    path = Path(path)
+    _check.readable(path)
+    readers = {".npy": _read_numpy, ".npz": _read_npz, ".csv": _read_csv}
+    if path.suffix not in readers:
+        raise Error(f"{path} is not a format of gains", hint=f"use {_FORMATS}")
+    try:
+        return readers[path.suffix](path)
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, csv.Error) as problem:
+        if isinstance(problem, Error):
+            raise
+        raise Error(f"{path} cannot be read as {path.suffix}: {problem}", hint=f"use {_FORMATS}") from None
+
+
+def _read_numpy(path: Path) -> FloatArray:
+    return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
+
+
+def _read_npz(path: Path) -> FloatArray | csr_array:
+    with np.load(path, allow_pickle=False) as archive:
+        names = archive.files
+        if "format" not in names:
+            if len(names) != 1 and "gains" not in names:
+                raise Error(f"{path} holds {', '.join(names)}", hint="keep one array in it, or name it gains")
+            return np.asarray(archive["gains" if "gains" in names else names[0]], dtype=np.float64)
+    return csr_array(load_npz(path))
+
+
+def _read_csv(path: Path) -> FloatArray | csr_array | EdgeList:
+    with path.open(newline="", encoding="utf-8-sig") as stream:
+        first = next(csv.reader(stream), [])
+    header = [cell.strip().lower() for cell in first]
+    if header[:2] != ["sender", "receiver"]:
+        return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8-sig")
+    if header not in (["sender", "receiver"], ["sender", "receiver", "gain"]):
+        raise Error(f"{path} has the columns {', '.join(header)}", hint="use sender,receiver or sender,receiver,gain")
+    table = np.loadtxt(path, delimiter=",", ndmin=2, skiprows=1, encoding="utf-8-sig")
+    if not len(table):
+        raise Error(f"{path} lists no link", hint="give one line per link")
+    links = table[:, :2].astype(np.int64)
+    if (links != table[:, :2]).any() or links.min() < 0:
+        raise Error(f"{path} has a node that is not a whole number of 0 or more", hint="number the nodes from 0")
+    nodes = int(links.max()) + 1
+    if nodes > 2 * len(links) + 1:
+        raise Error(
+            f"{path} names node {nodes - 1} with only {len(links)} links", hint="number the nodes from 0, gapless"
+        )
+    if len(header) == 2:
+        return EdgeList(nodes, links)
+    if len(np.unique(links, axis=0)) < len(links):
+        raise Error(f"{path} gives a link twice", hint="keep one line per sender and receiver")
+    return csr_array((table[:, 2], (links[:, 0], links[:, 1])), shape=(nodes, nodes))

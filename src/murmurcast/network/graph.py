@@ -1,0 +1,233 @@
+"""The network: who hears whom, how well, with how much power."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csgraph, csr_array, issparse
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast.errors import Error, NotConnected
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from murmurcast.network.gains import GainModel
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Network:
+    """Nodes, the gains of the links between them, and their power budgets.
+
+    Args:
+        gains: [nodes, nodes], dense or sparse. `gains[i, j]` is the gain of the link FROM i TO j; 0 means no link.
+            Links are two-way (if i hears j then j hears i) but the two gains may differ. Kept as a `csr_array`.
+        power: Transmit power budget of every node, one number or [nodes].
+        positions: [nodes, 2] where the nodes stand, if known.
+    """
+
+    gains: csr_array
+    power: FloatArray
+    positions: FloatArray | None = None
+
+    def __init__(
+        self, *, gains: ArrayLike | csr_array, power: ArrayLike = 1.0, positions: ArrayLike | None = None
+    ) -> None:
+        links = _valid_links(gains)
+        nodes = links.shape[0]
+        _check.positive(power=power)
+        set_ = object.__setattr__
+        set_(self, "gains", links)
+        set_(self, "power", _check.per_node(nodes, power=power))
+        set_(self, "positions", None if positions is None else _valid_positions(positions, nodes))
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are (K)."""
+        return int(self.gains.shape[0])
+
+    @property
+    def links(self) -> int:
+        """How many directed links there are."""
+        return int(self.gains.nnz)
+
+    @property
+    def degree(self) -> FloatArray:
+        """[nodes] how many neighbours each node has (d_i)."""
+        return np.diff(self.gains.indptr).astype(np.float64)
+
+    @property
+    def max_degree(self) -> int:
+        """The largest number of neighbours of any node."""
+        return int(self.degree.max())
+
+    def neighbours(self, node: int) -> tuple[int, ...]:
+        """The nodes that hear `node` and that it hears."""
+        row = slice(self.gains.indptr[node], self.gains.indptr[node + 1])
+        return tuple(int(j) for j in self.gains.indices[row])
+
+    @classmethod
+    def from_links(
+        cls,
+        nodes: int,
+        links: ArrayLike,
+        *,
+        gain: "GainModel",
+        power: ArrayLike = 1.0,
+        positions: ArrayLike | None = None,
+        seed: int = 0,
+    ) -> Self:
+        """A network whose gains are drawn from a model, each direction of a link on its own.
+
+        Args:
+            nodes: How many nodes.
+            links: [n, 2] pairs of neighbours, each pair once or in both directions.
+            gain: The model, such as `mc.gains.Uniform(low=0.3, high=1.0)`.
+            power: As in `Network`.
+            positions: As in `Network`; distance-dependent models need them.
+            seed: The draws depend on this, `nodes` and the set of links only.
+        """
+        pairs = np.asarray(links, dtype=np.int64).reshape(-1, 2)
+        if pairs.size and (pairs.min() < 0 or pairs.max() >= nodes):
+            raise Error(
+                f"a link names node {pairs.max() if pairs.max() >= nodes else pairs.min()}, there are {nodes} nodes",
+                hint=f"number the nodes 0 to {nodes - 1}",
+            )
+        both = np.concatenate([pairs, pairs[:, ::-1]])
+        support = csr_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(nodes, nodes))
+        support.sum_duplicates()
+        sender, receiver = support.nonzero()
+        spots = None if positions is None else _valid_positions(positions, nodes)
+        distance = None if spots is None else np.linalg.norm(spots[sender] - spots[receiver], axis=1)
+        values = gain.draw(np.random.default_rng(seed), len(sender), distance)
+        return cls(
+            gains=csr_array((values, (sender, receiver)), shape=(nodes, nodes)), power=power, positions=positions
+        )
+
+    @classmethod
+    def from_networkx(
+        cls, graph: "nx.Graph[int]", *, gain: "GainModel | None" = None, power: ArrayLike | None = None, seed: int = 0
+    ) -> Self:
+        """Any networkx graph, its nodes numbered in the graph's own order.
+
+        Args:
+            graph: Edges carry `gain`, unless a model is given; an undirected edge gives both directions the same gain.
+                Nodes may carry `power` and `pos`.
+            gain: Draw the gains from this model instead.
+            power: Overrides the nodes' own; 1.0 where neither is given.
+            seed: As in `from_links`.
+        """
+        number = {node: index for index, node in enumerate(graph)}
+        spots = [graph.nodes[node].get("pos") for node in graph]
+        positions = None if any(spot is None for spot in spots) else np.asarray(spots, dtype=np.float64)
+        if power is None:
+            power = np.array([graph.nodes[node].get("power", 1.0) for node in graph])
+        pairs = [(number[u], number[v]) for u, v in graph.edges()]
+        if gain is not None:
+            return cls.from_links(len(number), pairs, gain=gain, power=power, positions=positions, seed=seed)
+        values = [data.get("gain") for _, _, data in graph.edges(data=True)]
+        if any(value is None for value in values):
+            raise Error("an edge of the graph has no gain", hint="set its 'gain' attribute, or pass a gain model")
+        links = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+        weights = np.asarray(values, dtype=np.float64)
+        if not graph.is_directed():
+            links, weights = np.concatenate([links, links[:, ::-1]]), np.concatenate([weights, weights])
+        shape = (len(number), len(number))
+        return cls(
+            gains=csr_array((weights, (links[:, 0], links[:, 1])), shape=shape), power=power, positions=positions
+        )
+
+    def to_networkx(self) -> "nx.DiGraph[int]":
+        """A directed graph with `gain` on its edges, `power` and (if known) `pos` on its nodes."""
+        import networkx as nx
+
+        graph: nx.DiGraph[int] = nx.DiGraph()
+        for node in range(self.nodes):
+            graph.add_node(node, power=float(self.power[node]))
+            if self.positions is not None:
+                graph.nodes[node]["pos"] = tuple(float(x) for x in self.positions[node])
+        sender, receiver = self.gains.nonzero()
+        values = zip(sender.tolist(), receiver.tolist(), self.gains.data.tolist(), strict=True)
+        graph.add_weighted_edges_from(values, weight="gain")
+        return graph
+
+
+def _valid_links(gains: ArrayLike | csr_array) -> csr_array:
+    """The gain matrix as CSR without explicit zeros, checked in every way a network can be wrong."""
+    try:
+        given: Any = gains if issparse(gains) else np.asarray(gains, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise Error("gains is not a matrix of numbers", hint="give one row per sender, all of one length") from None
+    if given.ndim != 2 or given.shape[0] != given.shape[1]:
+        shape = " x ".join(map(str, given.shape)) or "one number"
+        raise Error(f"gains is {shape}, expected a square matrix", hint="give one row and one column per node")
+    links: csr_array = csr_array(given, dtype=np.float64, copy=True)
+    if links.shape[0] < 2:
+        raise Error("a network needs at least 2 nodes", hint="give a gain matrix of 2 x 2 or larger")
+    links.sum_duplicates()
+    _forbid(links, ~np.isfinite(links.data), "not a finite number", "replace it by a number, or by 0 for no link")
+    _forbid(links, links.data < 0, "negative", "a gain is an amplitude |h|: give its absolute value")
+    links.eliminate_zeros()
+    links.sort_indices()
+    if (own := np.flatnonzero(links.diagonal())).size:
+        raise Error(
+            f"gains[{own[0]}, {own[0]}] is not 0: node {own[0]} has a link to itself", hint="set the diagonal to 0"
+        )
+    reverse = csr_array(links.T)
+    reverse.sort_indices()
+    if not (np.array_equal(links.indptr, reverse.indptr) and np.array_equal(links.indices, reverse.indices)):
+        _name_one_way_link(links)
+    _demand_connected(links)
+    for part in (links.data, links.indices, links.indptr):
+        part.flags.writeable = False
+    return links
+
+
+def _forbid(links: csr_array, bad: "np.ndarray[tuple[int], np.dtype[np.bool_]]", what: str, hint: str) -> None:
+    if bad.any():
+        first = np.flatnonzero(bad)[0]
+        sender = int(np.searchsorted(links.indptr, first, side="right")) - 1
+        raise Error(f"gains[{sender}, {links.indices[first]}] is {links.data[first]:g}, which is {what}", hint=hint)
+
+
+def _name_one_way_link(links: csr_array) -> None:
+    support = csr_array((np.ones(links.nnz), links.indices, links.indptr), shape=links.shape)
+    sender, receiver = (support - support.T).tocoo().coords
+    i, j = next((i, j) for i, j in zip(sender, receiver, strict=True) if support[i, j])
+    raise Error(
+        f"node {j} hears node {i} but not the other way round: gains[{i}, {j}] is {links[i, j]:g}, "
+        f"gains[{j}, {i}] is 0",
+        hint="links are two-way: give both gains (they may differ) or set both to 0",
+    )
+
+
+def _demand_connected(links: csr_array) -> None:
+    count, label = csgraph.connected_components(links, directed=True, connection="strong")
+    if count == 1:
+        return
+    sizes = np.bincount(label)
+    pieces = tuple(tuple(np.flatnonzero(label == piece).tolist()) for piece in np.argsort(-sizes, kind="stable")[:20])
+    shown = "; ".join("{" + _few(piece) + "}" for piece in pieces[:4])
+    more = f" and {count - 4} more" if count > 4 else ""
+    raise NotConnected(
+        f"the network is not connected, it falls into {count} pieces: {shown}{more}",
+        hint="add links between the pieces; for a random network take a larger radius or probability, or another seed",
+        pieces=pieces,
+    )
+
+
+def _few(members: Iterable[int]) -> str:
+    listed = list(members)
+    return ", ".join(map(str, listed[:6])) + (f", ... ({len(listed)} nodes)" if len(listed) > 6 else "")
+
+
+def _valid_positions(positions: ArrayLike, nodes: int) -> FloatArray:
+    array = np.array(positions, dtype=np.float64)
+    if array.shape != (nodes, 2) or not np.isfinite(array).all():
+        raise Error(
+            f"positions has shape {array.shape}, expected {nodes} x 2 finite numbers", hint="give x and y of every node"
+        )
+    return _check.frozen(array)

@@ -1,0 +1,187 @@
+"""What the air does to the models: weights, compensation, z and its limit.
+
+With the power split alpha, node j's model arrives at i with amplitude h_ji sqrt(alpha_j p_j). Dividing by c_i R, where
+c_i is the mean of those amplitudes, and keeping 1 - d_i/R of its own makes one row-stochastic matrix A of them all.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.sparse import csc_array, csr_array, diags_array, eye_array
+from scipy.sparse.linalg import spsolve
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast.errors import Error
+from murmurcast.network.graph import Network
+
+Z = Literal["recursive", "perron"]
+_RECURSIVE_UP_TO = 3000  # nodes: z is nodes x nodes
+
+
+class Mixing(NamedTuple):
+    """One round of mixing.
+
+    Attributes:
+        weights: [nodes, nodes] a_ij, receiver first; rows sum to 1.
+        compensation: [nodes] c_i, what receiver i divides its sum by (times R).
+        normaliser: R.
+    """
+
+    weights: csr_array
+    compensation: FloatArray
+    normaliser: int
+
+
+class MixingRate(NamedTuple):
+    """|[A^t]_ij - pi_j| <= constant * rate^t for all i, j and t >= 0."""
+
+    constant: float
+    rate: float
+
+
+def normaliser(network: Network, rule: str | int) -> int:
+    """R by its rule: "lazy" (max degree + 1), "max-degree", or a number of at least the max degree."""
+    named = {"lazy": network.max_degree + 1, "max-degree": network.max_degree}
+    if isinstance(rule, str):
+        if rule not in named:
+            raise Error(f'normaliser is "{rule}"', hint=_check.nearest(rule, named))
+        return named[rule]
+    if rule < network.max_degree:
+        raise Error(
+            f"normaliser is {rule}, below the largest degree {network.max_degree}: own weights would be negative",
+            hint=f'use "lazy" (here {network.max_degree + 1}) or a number of at least {network.max_degree}',
+        )
+    return rule
+
+
+def mixing(network: Network, alpha: FloatArray, normaliser: int) -> Mixing:
+    """The weights that a power split makes of a network."""
+    arriving = arriving_amplitudes(network, alpha)
+    compensation = arriving.sum(axis=1) / network.degree
+    own = diags_array(1 - network.degree / normaliser)
+    weights = csr_array(diags_array(1 / (compensation * normaliser)) @ arriving + own)
+    weights.sort_indices()
+    return Mixing(weights, _check.frozen(compensation), normaliser)
+
+
+def arriving_amplitudes(network: Network, alpha: FloatArray) -> csr_array:
+    """[receiver, sender] h_ji sqrt(alpha_j p_j): how strongly the sender's model arrives."""
+    return csr_array(network.gains.T @ diags_array(np.sqrt(alpha * network.power)))
+
+
+def mix_signals(network: Network, alpha: FloatArray, normaliser: int, said: FloatArray) -> FloatArray:
+    """One round in signal form: the antennas' sum, compensated, plus the node's own noisy value.
+
+    Args:
+        network: The network.
+        alpha: [nodes] power split.
+        normaliser: R.
+        said: [nodes, dim] V, what every node says (model plus scaled noise), before the factor sqrt(alpha p).
+
+    Returns:
+        [nodes, dim] the mixed points; equal to `mixing(...).weights @ said`.
+    """
+    heard = arriving_amplitudes(network, alpha) @ said
+    compensation = arriving_amplitudes(network, alpha).sum(axis=1) / network.degree
+    own = (1 - network.degree / normaliser)[:, None] * said
+    return np.asarray(heard / (compensation * normaliser)[:, None] + own)
+
+
+def z_diagonal(weights: csr_array, epochs: int, start: Z) -> FloatArray:
+    """z_ii,t, what node i divides its gradient by in epoch t.
+
+    Args:
+        weights: [nodes, nodes] A.
+        epochs: T.
+        start: "recursive" runs z_{t+1} = A z_t from z_1 = I; "perron" starts at the limit.
+
+    Returns:
+        [epochs, nodes]; for "perron" a view that repeats one row.
+    """
+    nodes = weights.shape[0]
+    if start == "perron":
+        return np.broadcast_to(perron(weights), (epochs, nodes))
+    if nodes > _RECURSIVE_UP_TO:
+        raise Error(
+            f"the z recursion of {nodes} nodes needs {nodes} x {nodes} numbers",
+            hint='set z = "perron": z is free of data, so it may be run to its limit before training',
+        )
+    if not weights.diagonal().all():
+        node = int(np.argmin(weights.diagonal()))
+        raise Error(
+            f"z of node {node} is 0 in epoch 2, and its gradient is divided by it: "
+            f"the node has as many neighbours as the normaliser R, so its own weight is 0",
+            hint='set normaliser = "lazy" (R = max degree + 1), or z = "perron" (z starts at its limit)',
+        )
+    step = weights.toarray() if weights.nnz * 8 > nodes * nodes else weights
+    z = np.eye(nodes)
+    diagonal = np.empty((epochs, nodes))
+    for epoch in range(epochs):
+        diagonal[epoch] = z.diagonal()
+        following = step @ z
+        if np.abs(following - z).max() <= 1e-17:
+            diagonal[epoch + 1 :] = diagonal[epoch]
+            break
+        z = following
+    return _check.frozen(diagonal)
+
+
+def perron(weights: csr_array) -> FloatArray:
+    """The left Perron vector: pi A = pi, sum 1. z_ii,t tends to it.
+
+    Power iteration of the chain that always moves, made lazy by one half so that it cannot be periodic: dividing its
+    limit by the chance of moving gives pi, however much of its own a node keeps. Where the network mixes too slowly
+    for that (long rings, paths, grids), one sparse solve, which is cheap on just such networks.
+    """
+    nodes = weights.shape[0]
+    moving = 1 - weights.diagonal()
+    jump = csr_array((weights - diags_array(weights.diagonal())).T @ diags_array(1 / moving))
+    visits, change = np.full(nodes, 1 / nodes), np.inf
+    for _ in range(1000):
+        following = (jump @ visits + visits) / 2
+        last, change = change, float(np.abs(following / visits - 1).max())
+        visits = following / following.sum()
+        # What is left to go is the geometric tail of the changes.
+        if change == 0 or change * max(1.0, change / max(last - change, 1e-300)) < 1e-14:
+            pi = visits / moving
+            return _check.frozen(pi / pi.sum())
+    system = csc_array(eye_array(nodes) - weights.T)
+    rest = spsolve(system[1:, 1:], -system[1:, [0]].toarray()[:, 0])
+    pi = np.concatenate([[1.0], rest])
+    return _check.frozen(pi / pi.sum())
+
+
+def mixing_rate(weights: csr_array) -> MixingRate:
+    """How fast the network forgets: constant C and rate xi with |[A^t]_ij - pi_j| <= C xi^t for all i, j, t >= 0.
+
+    xi is the second largest eigenvalue modulus and C the largest entry of sum_k |v_k| |w_k| over the other right and
+    left eigenvectors. Where the eigenvectors are too close to dependent for that, xi is the square root of that modulus
+    and C the largest entry of |A^t - 1 pi| / xi^t over the epochs up to the first whose column-sum norm is below xi^t:
+    from there on the bound repeats itself.
+    """
+    _check_dense("the mixing rate", weights.shape[0])
+    dense = weights.toarray()
+    deviation = dense - perron(weights)[None, :]
+    values, vectors = np.linalg.eig(deviation)
+    rate = float(np.abs(values).max())
+    if rate >= 1 - 1e-12:
+        raise Error(
+            "the weights are periodic: powers of A do not converge", hint='set normaliser = "lazy" (R = max degree + 1)'
+        )
+    start = np.eye(len(dense)) - perron(weights)[None, :]
+    if np.linalg.cond(vectors) < 1e8:
+        # deviation^t = V diag(values^t) V^-1 on the range of `start`, which projects the consensus direction out.
+        coefficients = np.linalg.solve(vectors, start)
+        return MixingRate(float((np.abs(vectors) @ np.abs(coefficients)).max()), max(rate, 1e-300))
+    rate = float(np.sqrt(max(rate, 1e-12)))
+    power, bound, constant = start, 1.0, float(np.abs(start).max())
+    while np.abs(power).sum(axis=0).max() > bound or bound == 1.0:
+        power, bound = power @ deviation, bound * rate
+        constant = max(constant, float(np.abs(power).max() / bound))
+    return MixingRate(constant, rate)
+
+
+def _check_dense(what: str, nodes: int) -> None:
+    if nodes > _RECURSIVE_UP_TO:
+        raise Error(f"{what} of {nodes} nodes needs dense matrices", hint=f"use at most {_RECURSIVE_UP_TO} nodes")

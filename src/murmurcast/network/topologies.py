@@ -1,0 +1,95 @@
+"""Who hears whom: the usual shapes, each made into a network by a gain model.
+
+Every function takes the same last four arguments: `gain` (a model of `murmurcast.network.gains`), `power`, `seed`.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+
+from murmurcast import _check
+from murmurcast.errors import Error
+from murmurcast.network.gains import GainModel, Uniform
+from murmurcast.network.graph import Network
+
+_UNIFORM = Uniform()
+
+
+def diamond(*, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
+    """The paper's Figure 1: four nodes in a cycle, drawn as a diamond."""
+    spots = {0: (-1.0, 0.0), 1: (0.0, 1.0), 2: (1.0, 0.0), 3: (0.0, -1.0)}
+    return _build(nx.cycle_graph(4), spots, gain, power, seed)
+
+
+def complete(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
+    """Everybody hears everybody."""
+    _check.at_least(2, nodes=nodes)
+    graph = nx.complete_graph(nodes)
+    return _build(graph, nx.circular_layout(graph), gain, power, seed)
+
+
+def ring(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
+    """Everybody hears the two beside them, in a circle."""
+    _check.at_least(3, nodes=nodes)
+    graph = nx.cycle_graph(nodes)
+    return _build(graph, nx.circular_layout(graph), gain, power, seed)
+
+
+def path(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
+    """A line of nodes, one apart."""
+    _check.at_least(2, nodes=nodes)
+    return _build(nx.path_graph(nodes), {node: (float(node), 0.0) for node in range(nodes)}, gain, power, seed)
+
+
+def star(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
+    """Node 0 hears and is heard by all others, who do not hear each other."""
+    _check.at_least(2, nodes=nodes)
+    around = nx.circular_layout(nx.cycle_graph(nodes - 1))
+    spots = {0: (0.0, 0.0)} | {node + 1: spot for node, spot in around.items()}
+    return _build(nx.star_graph(nodes - 1), spots, gain, power, seed)
+
+
+def grid(rows: int, columns: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
+    """A rectangle of nodes, one apart, numbered row by row."""
+    _check.at_least(1, rows=rows, columns=columns)
+    _check.at_least(2, nodes=rows * columns)
+    graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, columns), ordering="sorted")
+    spots = {node: (float(node % columns), -float(node // columns)) for node in graph}
+    return _build(graph, spots, gain, power, seed)
+
+
+def erdos_renyi(
+    nodes: int, probability: float, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0
+) -> Network:
+    """Every pair is linked with the same probability; an error where the draw is not connected."""
+    _check.at_least(2, nodes=nodes)
+    if not 0 < probability <= 1:
+        raise Error(f"probability is {probability:g}, expected above 0 and at most 1", hint="try 2 ln(nodes) / nodes")
+    return _build(nx.fast_gnp_random_graph(nodes, probability, seed=seed), None, gain, power, seed)
+
+
+def geometric(
+    nodes: int, radius: float | None = None, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0
+) -> Network:
+    """Nodes dropped at random in the unit square, linked within `radius`.
+
+    The default radius, sqrt(5 ln(nodes + 1) / (pi nodes)), is about 2.2 times the one from which on such networks tend
+    to be connected; nodes near the border hear fewer. Positions are kept.
+    """
+    _check.at_least(2, nodes=nodes)
+    reach = math.sqrt(5 * math.log(nodes + 1) / (math.pi * nodes)) if radius is None else radius
+    _check.positive(radius=reach)
+    spots = np.random.default_rng(seed).uniform(size=(nodes, 2))
+    where = dict(enumerate(map(tuple, spots.tolist())))
+    return _build(nx.random_geometric_graph(nodes, reach, pos=where), where, gain, power, seed)
+
+
+def _build(graph: Any, spots: Mapping[int, Any] | None, gain: GainModel, power: ArrayLike, seed: int) -> Network:
+    nodes = graph.number_of_nodes()
+    positions = None if spots is None else np.array([spots[node] for node in range(nodes)])
+    links = np.array(graph.edges(), dtype=np.int64).reshape(-1, 2)
+    return Network.from_links(nodes, links, gain=gain, power=power, positions=positions, seed=seed)

@@ -1,0 +1,274 @@
+"""The plan: a network, its power split, its schedules, and what a run of it will cost in privacy.
+
+A run takes a plan, never a noise level: mechanism and account cannot drift apart.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast._progress import Count, quiet
+from murmurcast.errors import Error
+from murmurcast.network.graph import Network
+from murmurcast.network.mixing import Mixing
+from murmurcast.power.sent import public_scale, sent_over_budget
+from murmurcast.privacy import certificate as certificates
+from murmurcast.privacy import gaussian, linear, per_epoch
+from murmurcast.privacy.certificate import Certificate, Unit
+from murmurcast.schedule import Schedule
+
+Target = Literal["certificate", "per-epoch"]
+Objective = Literal["sum", "max-min", "noise"]
+_DENSE_UP_TO = 3000  # nodes, for the linear diagnostic
+
+
+class Problem(Protocol):
+    """What a plan must know of the learning problem: how far one gradient can move, and how large a model can be."""
+
+    @property
+    def clip(self) -> float:
+        """G (the node's gradient) or C (each example's): enforced, not assumed."""
+        ...
+
+    @property
+    def examples_per_node(self) -> ArrayLike | None:
+        """The fixed n by which clipped examples are averaged; needed for unit "record"."""
+        ...
+
+    @property
+    def dim(self) -> int | None:
+        """m, the number of parameters; None leaves the power that is sent unknown."""
+        ...
+
+    @property
+    def radius(self) -> float | None:
+        """The largest norm of a model in Omega; None leaves the power of the model's share out."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClippedGradients:
+    """The least a plan must know of a problem, given by hand; see `Problem` for the fields."""
+
+    clip: float = 1.0
+    examples_per_node: ArrayLike | None = None
+    dim: int | None = None
+    radius: float | None = None
+
+    def __post_init__(self) -> None:
+        _check.positive(clip=self.clip)
+        if self.examples_per_node is not None:
+            _check.positive(examples_per_node=self.examples_per_node)
+        if self.dim is not None:
+            _check.at_least(1, dim=self.dim)
+        if self.radius is not None:
+            _check.positive(radius=self.radius)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What may leak.
+
+    Args:
+        epsilon: The budget.
+        delta: Failure probability.
+        unit: What is hidden: the data of a whole "node", or one "record" of it.
+        target: "certificate": epsilon holds for the whole run, against everybody. "per-epoch": the paper's eps_ij, for
+            each receiver and epoch alone; a claim, not a guarantee.
+        theta: A bound of 1/z for the per-epoch view; None finds it.
+    """
+
+    epsilon: float
+    delta: float = 1e-5
+    unit: Unit = "node"
+    target: Target = "certificate"
+    theta: float | None = None
+
+    def __post_init__(self) -> None:
+        _check.positive(epsilon=self.epsilon)
+        _check.fraction(delta=self.delta)
+        if self.theta is not None:
+            _check.positive(theta=self.theta)
+        for name, value, known in (
+            ("unit", self.unit, ("node", "record")),
+            ("target", self.target, ("certificate", "per-epoch")),
+        ):
+            if value not in known:
+                raise Error(f'{name} is "{value}"', hint=_check.nearest(value, known))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerRule:
+    """How the power split is chosen.
+
+    Args:
+        objective: "sum" (the paper's: largest sum of alpha), "max-min" (largest least alpha) or "noise" (least noise in
+            the consensus). With a total budget and given noise one alpha is best for all three.
+        minimum: Least alpha. Below it a node's data would hardly count.
+        maximum: Greatest alpha. Above it a node would hardly have noise of its own.
+        alpha: The split where the noise is found for it (`noise_to_step = "auto"`), one number or one per node.
+    """
+
+    objective: Objective = "sum"
+    minimum: float = 0.01
+    maximum: float = 0.99
+    alpha: ArrayLike = 0.5
+
+    def __post_init__(self) -> None:
+        _check.fraction(minimum=self.minimum, maximum=self.maximum, alpha=self.alpha)
+        if self.minimum > self.maximum:
+            raise Error(f"power.min is {self.minimum:g}, above power.max {self.maximum:g}", hint="swap them")
+        if self.objective not in ("sum", "max-min", "noise"):
+            raise Error(
+                f'objective is "{self.objective}"', hint=_check.nearest(self.objective, ("sum", "max-min", "noise"))
+            )
+
+
+class SentPower(NamedTuple):
+    """How far the signals exceed the power budgets, and the public factor that keeps them within."""
+
+    over_budget: FloatArray
+    public_scale: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """A network, its power split and schedules, and all that follows from them. Made by `murmurcast.plan`.
+
+    Attributes:
+        network: The network.
+        problem: What was known of the problem.
+        budget: What was asked for.
+        schedule: Epochs, steps and the time course of the noise.
+        rule: How alpha was chosen.
+        alpha: [nodes] share of power for the model.
+        noise_to_step: [nodes] q; sigma_k,t = q_k times the schedule's noise course.
+        theta: The bound of 1/z used in the per-epoch view.
+        mixing: Weights, compensation and normaliser.
+        z: [epochs, nodes] what node k divides its gradient by in epoch t.
+        perron: [nodes] pi, the limit of z.
+    """
+
+    network: Network
+    problem: Problem
+    budget: Budget
+    schedule: Schedule
+    rule: PowerRule
+    alpha: FloatArray
+    noise_to_step: FloatArray
+    theta: float
+    mixing: Mixing
+    z: FloatArray
+    perron: FloatArray
+
+    @property
+    def beta(self) -> FloatArray:
+        """[nodes] share of power for the noise."""
+        return np.asarray(1 - self.alpha)
+
+    @cached_property
+    def sensitivity(self) -> FloatArray:
+        """[nodes] S: the largest change of one node's gradient when one unit's data changes."""
+        return sensitivity(self.problem, self.budget.unit, self.network.nodes)
+
+    @property
+    def noise_std(self) -> FloatArray:
+        """[epochs, nodes] sigma_k,t, per coordinate, before the power split."""
+        return np.asarray(self.schedule.noise_course[:, None] * self.noise_to_step)
+
+    @property
+    def effective_noise(self) -> FloatArray:
+        """[epochs, nodes] s_k,t = sqrt(beta_k/alpha_k) sigma_k,t: the noise in what a node says, against its model."""
+        return np.asarray(np.sqrt(self.beta / self.alpha) * self.noise_std)
+
+    @property
+    def objective_value(self) -> float:
+        """What the rule's objective comes to: sum of alpha, least alpha, or sum pi^2 q^2 (1/alpha - 1)."""
+        if self.rule.objective == "noise":
+            return float(np.sum((self.perron * self.noise_to_step) ** 2 * (1 / self.alpha - 1)))
+        return float(self.alpha.min() if self.rule.objective == "max-min" else self.alpha.sum())
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What the whole run costs every node, against everybody.
+
+        Guarantees:
+            Unit: the budget's. Record level needs gradients taken at the public mixed point.
+            Adversary: everybody else together, hearing every antenna.
+            Formula and range: `murmurcast.privacy.certificate.mu`; epsilon is exact at the budget's delta.
+        """
+        exposed = certificates.exposure(self.schedule.steps, self.schedule.noise_course, self.z)
+        mu = certificates.mu(exposed, self.alpha, self.noise_to_step, self.sensitivity)
+        return Certificate(mu, gaussian.epsilon(mu, self.budget.delta), self.budget.delta, self.budget.unit)
+
+    @cached_property
+    def per_epoch_ratio(self) -> csr_array:
+        """[receiver, sender] Theorem 1's sensitivity over noise, of one epoch seen alone."""
+        network = self.network
+        return per_epoch.ratio(
+            network.gains, network.power, self.alpha, self.noise_to_step, self.sensitivity, self.theta
+        )
+
+    @cached_property
+    def epsilon_per_epoch(self) -> csr_array:
+        """[receiver, sender] the paper's eps_ij: a claim about one epoch seen alone."""
+        return per_epoch.epsilon_per_epoch(self.per_epoch_ratio, self.budget.delta)
+
+    @property
+    def paper_claim(self) -> per_epoch.PaperClaim:
+        """What the paper's Corollary says of the whole run: a claim, not a guarantee."""
+        return per_epoch.corollary(float(self.epsilon_per_epoch.max()), self.budget.delta, self.schedule.epochs)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """A line for each way this setting breaks."""
+        from murmurcast.cautions import cautions
+
+        return cautions(self)
+
+    def linear_common(self, observers: tuple[int, ...]) -> FloatArray:
+        """[nodes] mu the observers reach under linear gradients, all changes in one direction. A diagnostic."""
+        return linear.common_direction(self._dense_weights(), observers, self.effective_noise, self._push())
+
+    def linear(self, observers: tuple[int, ...], on_target: Count = quiet) -> linear.Linear:
+        """What the observers learn of every node under linear gradients: a diagnostic, not a guarantee."""
+        arguments = (self._dense_weights(), _check.observers(self.network.nodes, observers))
+        numbers = (self.effective_noise, self._push())
+        lower, upper = linear.worst_direction(*arguments, *numbers, on_target)
+        return linear.Linear(linear.common_direction(*arguments, *numbers), lower, upper)
+
+    def sent_power(self) -> SentPower | None:
+        """What is sent over what may be, [epochs, nodes], and the public factor; None where `dim` is unknown."""
+        if self.problem.dim is None:
+            return None
+        over = sent_over_budget(self.alpha, self.noise_std, self.problem.dim, self.problem.radius or 0.0)
+        return SentPower(over, public_scale(over))
+
+    def _push(self) -> FloatArray:
+        return np.asarray(self.sensitivity * self.schedule.steps[:, None] / self.z)
+
+    def _dense_weights(self) -> FloatArray:
+        if self.network.nodes > _DENSE_UP_TO:
+            raise Error(
+                f"the linear diagnostic of {self.network.nodes} nodes needs dense matrices",
+                hint=f"use it on at most {_DENSE_UP_TO} nodes; the certificate has no such limit",
+            )
+        return self.mixing.weights.toarray()
+
+
+def sensitivity(problem: Problem, unit: Unit, nodes: int) -> FloatArray:
+    """[nodes] S. Unit node: 2 clip. Unit record: 2 clip / n with the fixed n."""
+    if unit == "node":
+        return np.full(nodes, 2.0 * problem.clip)
+    if problem.examples_per_node is None:
+        raise Error(
+            'unit "record" needs the number of examples per node',
+            hint="give examples_per_node, one number or one per node (sizes are public)",
+        )
+    return np.asarray(2 * problem.clip / _check.per_node(nodes, examples_per_node=problem.examples_per_node))

@@ -1,0 +1,1 @@
+"""How power is split between model and noise."""

@@ -1,0 +1,45 @@
+"""Splits and noise that meet a total budget, in closed form: no program is needed.
+
+The certificate of node j is mu_j = S_j sqrt(exposure_j alpha_j/beta_j) / q_j. Given the noise, the largest alpha that
+meets mu follows for every node on its own, so it is best for every objective at once. Given alpha, the least noise
+follows likewise.
+"""
+
+import numpy as np
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast.errors import Infeasible
+from murmurcast.privacy import gaussian
+
+
+def certified_alpha(
+    exposure: FloatArray, noise_to_step: FloatArray, sensitivity: FloatArray, epsilon: float, delta: float
+) -> FloatArray:
+    """[nodes] the largest alpha with which the whole run costs at most (epsilon, delta), before any bounds on alpha."""
+    _check.fraction(delta=delta)
+    _check.positive(epsilon=epsilon, noise_to_step=noise_to_step, sensitivity=sensitivity)
+    odds = (gaussian.mu(epsilon, delta) * noise_to_step / sensitivity) ** 2 / exposure
+    return np.asarray(odds / (1 + odds))
+
+
+def demand_floor(alpha: FloatArray, floor: float, epsilon: float, smallest_epsilon: float) -> None:
+    """An error that names the node whose alpha would have to be below the floor."""
+    worst = int(np.argmin(alpha))
+    if alpha[worst] < floor:
+        raise Infeasible(
+            f"no power split meets a total epsilon of {epsilon:g}: node {worst} costs more even with its alpha at the "
+            f"minimum {floor:g}, to every receiver that hears it",
+            hint=f"the smallest feasible epsilon is {smallest_epsilon:.6g}; or raise noise_to_step, or set it to "
+            f'"auto"; or lower power.min',
+            smallest_epsilon=smallest_epsilon,
+        )
+
+
+def certified_noise(
+    exposure: FloatArray, alpha: FloatArray, sensitivity: FloatArray, epsilon: float, delta: float
+) -> FloatArray:
+    """[nodes] q, the least noise std over step with which the whole run costs at most (epsilon, delta)."""
+    _check.fraction(delta=delta, alpha=alpha)
+    _check.positive(epsilon=epsilon, sensitivity=sensitivity)
+    return np.asarray(sensitivity * np.sqrt(exposure * alpha / (1 - alpha)) / gaussian.mu(epsilon, delta))

@@ -1,0 +1,188 @@
+"""The linear diagnostic: where leakage goes. Not a guarantee.
+
+What a given receiver, or several together, could learn if gradients did not react to hidden states: a linear Gaussian
+system, whose likelihood a Kalman filter gives exactly. It covers all ordered pairs, non-neighbours too, and is a lower
+bound of the worst case: a relay whose gradient depends on its state leaks more.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np  # and no scipy.linalg: its BLAS threads and numpy's get in each other's way, 30 times slower
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast._progress import Count, quiet
+
+_CHUNK = 32 * 2**20  # numbers held at once when all responses of several targets are kept
+
+
+class Linear(NamedTuple):
+    """What the observers learn of every node, as mu; 0 for the observers themselves.
+
+    Attributes:
+        mu_common: [nodes] all gradient changes in one common direction.
+        mu_worst_lower: [nodes] a sequence of directions that reaches this was found.
+        mu_worst_upper: [nodes] no sequence of directions reaches more (a dual bound).
+    """
+
+    mu_common: FloatArray
+    mu_worst_lower: FloatArray
+    mu_worst_upper: FloatArray
+
+
+class _Epoch(NamedTuple):
+    """One step of the filter, after the observation is whitened."""
+
+    observe: FloatArray  # [rank, hidden] whitened observation
+    carry: FloatArray  # [hidden, hidden] F (I - L W)
+
+
+def common_direction(
+    weights: FloatArray, observers: tuple[int, ...], effective_noise: FloatArray, push: FloatArray
+) -> FloatArray:
+    """Mu of every target if all its gradient changes point one way.
+
+    Args:
+        weights: [nodes, nodes] A, receiver first.
+        observers: The coalition; its members share all they hear and know their own noise.
+        effective_noise: [epochs, nodes] s_k,t.
+        push: [epochs, nodes] S_k gamma_t / z_kk,t, how far one gradient can move what the node says.
+
+    Returns:
+        [nodes] mu; 0 for the observers.
+    """
+    hidden = _hidden(weights, observers)
+    response = np.zeros((len(hidden), len(hidden)))  # of state to target, for all targets at once
+    total = np.zeros(len(hidden))
+    for epoch, now in enumerate(_filter(weights, observers, effective_noise)):
+        total += np.square(now.observe @ response).sum(axis=0)
+        response = now.carry @ response
+        np.fill_diagonal(response, response.diagonal() - push[epoch, hidden])
+    return _spread(np.sqrt(total), hidden, len(weights))
+
+
+def worst_direction(
+    weights: FloatArray,
+    observers: tuple[int, ...],
+    effective_noise: FloatArray,
+    push: FloatArray,
+    on_target: Count = quiet,
+) -> tuple[FloatArray, FloatArray]:
+    """Mu of every target over all sequences of directions of its gradient changes, from below and from above.
+
+    Args:
+        weights: As in `common_direction`.
+        observers: As in `common_direction`.
+        effective_noise: As in `common_direction`.
+        push: As in `common_direction`.
+        on_target: Called with (targets done, targets in all).
+
+    Returns:
+        ([nodes], [nodes]) lower and upper bound of mu.
+    """
+    hidden = _hidden(weights, observers)
+    epochs = list(_filter(weights, observers, effective_noise))
+    rank = epochs[0].observe.shape[0]
+    size = max(1, _CHUNK // max(1, rank * len(epochs) ** 2))
+    lower, upper = np.zeros(len(hidden)), np.zeros(len(hidden))
+    for start in range(0, len(hidden), size):
+        targets = np.arange(start, min(start + size, len(hidden)))
+        responses = _responses(epochs, targets)
+        for index, target in enumerate(targets):
+            seen = responses[index] * push[:-1, hidden[target]]
+            lower[target], upper[target] = largest_over_directions(seen.T @ seen)
+            on_target(int(target) + 1, len(hidden))
+    return _spread(np.sqrt(lower), hidden, len(weights)), _spread(np.sqrt(upper), hidden, len(weights))
+
+
+def largest_over_directions(q: FloatArray, tolerance: float = 1e-10) -> tuple[float, float]:
+    """Max of sum Q[t, t'] <u_t, u_t'> over vectors with ||u_t|| <= 1, bracketed.
+
+    Q is positive semidefinite, so replacing every u_t by the direction of sum_t' Q[t, t'] u_t' never lowers the value.
+    Above: where diag(y) - Q is positive semidefinite, value <= sum y; y = ||sum_t' Q[t, t'] u_t'||, stretched until it
+    is.
+    """
+    active = np.flatnonzero(q.diagonal() > 0)
+    if not active.size:
+        return 0.0, 0.0
+    scale = float(q.diagonal().max())
+    q = q[np.ix_(active, active)] / scale
+    # All equal and alternating signs are the usual optima; the small rest lets the iteration leave a saddle.
+    directions = np.zeros((len(q), min(len(q), int(np.sqrt(2 * len(q))) + 3)))
+    leading = np.linalg.eigh(q).eigenvectors[:, -1]
+    directions[:, 0] = np.where(leading < 0, -1.0, 1.0)
+    directions[:, 1:] += 1e-2 * np.random.default_rng(0).standard_normal(directions[:, 1:].shape)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    rounds = int(np.clip(1e9 / directions.size / len(q), 50, 20_000))  # a bracket is true at any width
+    lower, upper, check = 0.0, np.inf, 1
+    for iteration in range(1, rounds + 1):
+        pull = q @ directions
+        size = np.linalg.norm(pull, axis=1)
+        directions = pull / np.maximum(size, 1e-300)[:, None]
+        if iteration in (check, rounds):
+            check = max(check + 10, int(check * 1.2))
+            lower = max(lower, float(np.einsum("tr,tr->", directions, q @ directions)))
+            upper = min(upper, _dual_bound(q, directions))
+            if upper - lower <= tolerance * upper:
+                break
+    return lower * scale, max(upper, lower) * scale
+
+
+def _dual_bound(q: FloatArray, directions: FloatArray) -> float:
+    y = np.maximum(np.linalg.norm(q @ directions, axis=1), 1e-12)
+    root = np.sqrt(y)
+    stretched = q / root[:, None] / root[None, :]
+    return float(np.linalg.eigvalsh(stretched)[-1]) * float(y.sum())
+
+
+def _filter(weights: FloatArray, observers: tuple[int, ...], effective_noise: FloatArray) -> Iterator[_Epoch]:
+    """The Riccati sweep; it depends on the observers only, so one serves all targets."""
+    hidden = _hidden(weights, observers)
+    heard = _row_space(weights[list(observers)][:, hidden])
+    forward = weights[np.ix_(hidden, hidden)]
+    variance = effective_noise[:, hidden] ** 2
+    uncertain = np.diag(variance[0])
+    for epoch in range(len(effective_noise)):
+        cross = heard @ uncertain
+        root = np.linalg.cholesky(cross @ heard.T)
+        observe = np.linalg.solve(root, heard)
+        moved = forward @ np.linalg.solve(root, cross).T
+        yield _Epoch(observe, forward - moved @ observe)
+        if epoch + 1 < len(effective_noise):
+            uncertain = forward @ uncertain @ forward.T - moved @ moved.T
+            uncertain = (uncertain + uncertain.T) / 2
+            np.fill_diagonal(uncertain, uncertain.diagonal() + variance[epoch + 1])
+
+
+def _responses(epochs: list[_Epoch], targets: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> FloatArray:
+    """[targets, rank * epochs, epochs - 1] whitened response in every epoch to a unit impulse in every earlier one.
+
+    Swept backwards over the impulse's epoch with all later observations at once: one product a step.
+    """
+    rank, hidden = epochs[0].observe.shape
+    count = len(epochs)
+    result = np.zeros((len(targets), count * rank, count - 1))
+    rows = np.zeros((0, hidden))
+    for impulse in range(count - 2, -1, -1):
+        later = epochs[impulse + 1]
+        rows = np.concatenate([later.observe, rows @ later.carry])
+        result[:, (impulse + 1) * rank :, impulse] = rows[:, targets].T
+    return result
+
+
+def _row_space(heard: FloatArray) -> FloatArray:
+    """An orthonormal basis of what the observers hear: repeated or empty rows carry nothing more."""
+    _, size, basis = np.linalg.svd(heard, full_matrices=False)
+    return np.asarray(basis[size > size.max(initial=0.0) * 1e-12])
+
+
+def _hidden(weights: FloatArray, observers: tuple[int, ...]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    members = _check.observers(len(weights), observers)
+    return np.setdiff1d(np.arange(len(weights)), members)
+
+
+def _spread(values: FloatArray, hidden: "np.ndarray[tuple[int], np.dtype[np.int64]]", nodes: int) -> FloatArray:
+    result = np.zeros(nodes)
+    result[hidden] = values
+    return result

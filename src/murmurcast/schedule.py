@@ -1,0 +1,61 @@
+"""When a run steps how far, and how its noise follows: gamma_t and sigma_t for epochs t = 1..T."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast.errors import Error
+
+Decay = Literal["sqrt", "linear", "constant"]
+NoiseTiming = Literal["paper", "aligned"]
+_EXPONENT = {"sqrt": 0.5, "linear": 1.0, "constant": 0.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """Steps and the time course of the noise.
+
+    Args:
+        epochs: T, the number of transmissions. They expose the gradients 1..T-1.
+        step: gamma_1.
+        decay: gamma_t = step / sqrt(t) ("sqrt"), step / t ("linear") or step ("constant").
+        noise_timing: "paper": sigma_t = q gamma_t. "aligned": sigma_{t+1} = q gamma_t (and sigma_1 = q gamma_1),
+            because the noise that protects gradient t is drawn in epoch t + 1.
+        noise_to_step: q, noise std over step: one number, one per node, or "auto" for the least noise that meets a
+            total budget. None: "auto" for a total budget, 10 (the paper's) for a per-epoch one.
+    """
+
+    epochs: int
+    step: float = 1.0
+    decay: Decay = "sqrt"
+    noise_timing: NoiseTiming = "paper"
+    noise_to_step: float | tuple[float, ...] | Literal["auto"] | None = None
+
+    def __post_init__(self) -> None:
+        _check.at_least(2, epochs=self.epochs)
+        _check.positive(step=self.step)
+        if isinstance(self.noise_to_step, str):
+            if self.noise_to_step != "auto":
+                raise Error(f'noise_to_step is "{self.noise_to_step}"', hint='give a number, a list, or "auto"')
+        elif self.noise_to_step is not None:
+            _check.positive(noise_to_step=self.noise_to_step)
+        for name, value, known in (
+            ("decay", self.decay, _EXPONENT),
+            ("noise_timing", self.noise_timing, ("paper", "aligned")),
+        ):
+            if value not in known:
+                raise Error(f'{name} is "{value}"', hint=_check.nearest(value, known))
+
+    @property
+    def steps(self) -> FloatArray:
+        """[epochs] gamma_t."""
+        return np.asarray(self.step / np.arange(1.0, self.epochs + 1) ** _EXPONENT[self.decay])
+
+    @property
+    def noise_course(self) -> FloatArray:
+        """[epochs] sigma_k,t / q_k, the same for all nodes."""
+        steps = self.steps
+        return steps if self.noise_timing == "paper" else np.concatenate([steps[:1], steps[:-1]])
