@@ -1,0 +1,81 @@
+"""Imports go only downwards."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import murmurcast
+
+SOURCE = Path(murmurcast.__file__).parent
+LAYERS = (
+    ("errors", "_progress"),
+    ("_check", "_files"),
+    ("schedule", "network", "privacy.gaussian"),
+    ("privacy",),
+    ("power",),
+    ("plan",),
+    ("cautions",),
+    ("planner",),
+    ("figures",),
+    ("config",),
+    ("cli",),
+)
+
+
+def layer(module: str) -> int:
+    """The layer of a module by its longest listed prefix."""
+    for prefix in (module, *(module.rsplit(".", cut)[0] for cut in range(1, module.count(".") + 1))):
+        for height, names in enumerate(LAYERS):
+            if prefix in names:
+                return height
+    raise AssertionError(f"{module} is in no layer: add it to LAYERS")
+
+
+def imported(path: Path) -> set[str]:
+    """Modules of the package that a file imports at run time, anywhere in it."""
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        node
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if node in typing_only or not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("murmurcast.")}
+        elif node.module and node.module.split(".")[0] == "murmurcast":
+            inner = node.module.removeprefix("murmurcast").lstrip(".")
+            for alias in node.names:
+                candidate = f"{inner}.{alias.name}".lstrip(".")
+                exists = (SOURCE / candidate.replace(".", "/")).with_suffix(".py").exists()
+                found.add(candidate if exists or not inner else inner)
+    return found
+
+
+FILES = sorted(path for path in SOURCE.rglob("*.py") if path.name != "__init__.py" or path.parent.name == "cli")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_only_downwards(path: Path) -> None:
+    name = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    for other in imported(path):
+        # The plan asks `cautions` for its warnings when they are first read; cautions knows the plan as a type only.
+        if (name, other) == ("plan", "cautions.cautions") or (name, other) == ("plan", "cautions"):
+            continue
+        assert layer(other) <= layer(name), f"{name} imports {other}, which is above it"
+
+
+def test_every_public_name_exists_and_is_documented() -> None:
+    page = (SOURCE.parents[1] / "docs" / "reference" / "python.md").read_text()
+    for name in murmurcast.__all__:
+        assert (getattr(murmurcast, name).__doc__ or "").strip(), name
+        assert name in page, f"{name} is missing from docs/reference/python.md"
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        murmurcast.__getattr__("nothing_like_it")
