@@ -1,6 +1,7 @@
 """Networks to test on: asymmetric, so that a transposed index cannot pass."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ def asymmetric_network(seed: int, nodes: int | None = None) -> Network:
     count = nodes or int(rng.integers(3, 8))
     support = np.triu(rng.random((count, count)) < 0.5, 1)
     order = rng.permutation(count)
-    for a, b in zip(order[:-1], order[1:], strict=True):  # a path through all nodes keeps it connected
+    for a, b in pairwise(order):  # a path through all nodes keeps it connected
         support[min(a, b), max(a, b)] = True
     support = support | support.T
     return Network(gains=support * rng.uniform(0.3, 1.2, (count, count)), power=rng.uniform(0.5, 2.0, count))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from murmurcast import config
-from murmurcast.plan import Plan
+from murmurcast.plans import Plan
 from murmurcast.privacy import gaussian
 
 HERE = Path(__file__).parent / "reference"

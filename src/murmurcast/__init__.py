@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from murmurcast import figures
-    from murmurcast.config import Experiment
+    from murmurcast.config import Experiment, load
     from murmurcast.errors import Error, Infeasible, NotConnected
     from murmurcast.network import gains, mixing, topologies
     from murmurcast.network.files import read_gains
     from murmurcast.network.graph import Network
     from murmurcast.network.mixing import Mixing, mixing_rate
-    from murmurcast.plan import Budget, ClippedGradients, Plan, PowerRule
     from murmurcast.planner import plan
+    from murmurcast.plans import Budget, ClippedGradients, Plan, PowerRule
     from murmurcast.privacy import gaussian
     from murmurcast.privacy.certificate import Certificate
     from murmurcast.privacy.linear import Linear
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from murmurcast.schedule import Schedule
 
 _HOME = {
-    "Budget": "plan",
+    "Budget": "plans",
     "Certificate": "privacy.certificate",
-    "ClippedGradients": "plan",
+    "ClippedGradients": "plans",
     "Error": "errors",
     "Experiment": "config",
     "Infeasible": "errors",
@@ -34,12 +34,13 @@ _HOME = {
     "Network": "network.graph",
     "NotConnected": "errors",
     "PaperClaim": "privacy.per_epoch",
-    "Plan": "plan",
-    "PowerRule": "plan",
+    "Plan": "plans",
+    "PowerRule": "plans",
     "Schedule": "schedule",
     "figures": "figures",
     "gains": "network.gains",
     "gaussian": "privacy.gaussian",
+    "load": "config",
     "mixing": "network.mixing",
     "mixing_rate": "network.mixing",
     "plan": "planner",
@@ -66,6 +67,7 @@ __all__ = [
     "figures",
     "gains",
     "gaussian",
+    "load",
     "mixing",
     "mixing_rate",
     "plan",

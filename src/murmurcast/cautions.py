@@ -7,7 +7,7 @@ import numpy as np
 from murmurcast.privacy import gaussian
 
 if TYPE_CHECKING:
-    from murmurcast.plan import Plan
+    from murmurcast.plans import Plan
 
 _LINEAR_WORK = 2e9  # multiplications: a second or two
 
@@ -19,14 +19,21 @@ def cautions(plan: "Plan") -> tuple[str, ...]:
 
 
 def _corner_alpha(plan: "Plan") -> list[str]:
+    if plan.noise_is_automatic:
+        return []
     lines = []
-    for end, what in (
-        (plan.rule.maximum, "has almost no noise of its own, so its privacy rests on the honesty of others"),
-        (plan.rule.minimum, "hardly sends its model, so its data hardly counts"),
+    for name, end, what in (
+        ("max", plan.rule.maximum, "it keeps the least noise of its own, and leans on the honesty of others"),
+        ("min", plan.rule.minimum, "it sends the least of its model, and its data hardly counts"),
     ):
-        nodes = np.flatnonzero(np.abs(plan.alpha - end) < 1e-9)
-        if nodes.size and plan.schedule.noise_to_step != "auto":
-            lines.append(f"corner alpha: at alpha = {end:g} a node {what} (node {_few(nodes)})")
+        nodes = np.flatnonzero(np.abs(plan.alpha / end - 1) < 1e-6)
+        if nodes.size:
+            lines.append(f"corner alpha: at power.{name} = {end:g}, {what} (node {_few(nodes)})")
+    if plan.fell_back_to_even:
+        lines.append(
+            f"even split: what objective {plan.rule.objective} prefers does not settle or is worse, so every node has "
+            f"the same alpha; a larger power.min, or a given theta, lets the program choose"
+        )
     return lines
 
 
@@ -41,11 +48,11 @@ def _power_exceeded(plan: "Plan") -> list[str]:
     sent = plan.sent_power()
     if sent is None:
         noise = float((plan.beta * plan.noise_std.max(axis=0) ** 2).max())
-        if noise <= 1:
+        if noise <= 1 + 1e-9:
             return []
         return [f"power exceeded: the noise alone takes {noise:.3g} times the budget PER PARAMETER (set problem.dim)"]
     most, least = float(sent.over_budget.max()), float(sent.over_budget.min())
-    if most <= 1:
+    if most <= 1 + 1e-9:
         return []
     return [
         f"power exceeded: as written the signals take {least:.3g} to {most:.3g} times the power budget; "

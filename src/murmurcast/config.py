@@ -16,13 +16,13 @@ from murmurcast.errors import Error
 from murmurcast.network.files import EdgeList, read_gains
 from murmurcast.network.gains import Constant, LogDistance, Rayleigh, Rician, Uniform
 from murmurcast.network.graph import Network
-from murmurcast.plan import Budget, ClippedGradients, PowerRule
+from murmurcast.plans import Budget, ClippedGradients, PowerRule
 from murmurcast.schedule import Decay, NoiseTiming, Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from murmurcast.plan import Plan
+    from murmurcast.plans import Plan
 
 _LARGEST_FILE = 16 * 2**20
 _SEE = "see a whole file with: murmurcast plan --example paper-1"
@@ -153,8 +153,9 @@ class Experiment(_Section):
         )
 
 
-def load(path: Path, overrides: "Mapping[str, str] | None" = None) -> Experiment:
+def load(path: Path | str, overrides: "Mapping[str, str] | None" = None) -> Experiment:
     """Reads an experiment file; `overrides` maps dotted keys to TOML values that replace the file's."""
+    path = Path(path)
     _check.readable(path)
     if path.stat().st_size > _LARGEST_FILE:
         raise Error(
@@ -246,15 +247,14 @@ def _override(values: dict[str, Any], key: str, value: str) -> None:
 def _explained(problem: ValidationError) -> Error:
     """The first thing wrong with a file, in our words."""
     wrong = problem.errors()[0]
-    path = [
-        part
-        for part in wrong["loc"]
-        if isinstance(part, int) or part in _all_keys() or wrong["type"] == "extra_forbidden"
-    ]
-    where = ".".join(map(str, wrong["loc"] if wrong["type"] == "extra_forbidden" else path))
-    if wrong["type"] == "extra_forbidden":
-        known = _known_keys(wrong["loc"][:-1])
-        return Error(f"unknown key {where}", hint=_check.nearest(str(wrong["loc"][-1]), known))
+    *above, last = wrong["loc"]
+    # pydantic puts the names of types it tried between the keys; those are not for users.
+    keys = [part for part in above if isinstance(part, int) or part in _all_keys()]
+    if wrong["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return Error(
+            f"unknown key {_dotted([*keys, last])}", hint=_check.nearest(str(last), _known_keys(wrong["loc"][:-1]))
+        )
+    where = _dotted([*keys, last] if isinstance(last, int) or last in _all_keys() else keys)
     if wrong["type"] == "missing":
         return Error(f"{where} is missing", hint=f"add it; {_SEE}")
     shown = str(wrong["input"])
@@ -263,18 +263,25 @@ def _explained(problem: ValidationError) -> Error:
         known = wrong["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
         return Error(f'{where} is "{shown}"', hint=_check.nearest(shown, known))
     if wrong["type"].startswith("union_tag"):
-        kinds = [get_args(model.__annotations__["kind"])[0] for model in get_args(get_args(Gain)[0])]
-        return Error(f"{where} = {shown} names no gain model", hint=f"set kind to one of {', '.join(kinds)}")
+        return Error(f"{where} = {shown} names no gain model", hint=f"set kind to one of {', '.join(_gain_models())}")
     if isinstance(cause := wrong.get("ctx", {}).get("error"), Error):
         return Error(f"{where}: {cause}", hint=cause.hint)
     return Error(f"{where} is {shown}: {wrong['msg'][0].lower()}{wrong['msg'][1:]}", hint=_SEE)
 
 
+def _dotted(parts: "list[int | str]") -> str:
+    return ".".join(map(str, parts))
+
+
+def _gain_models() -> dict[str, Any]:
+    """The gain models by their kind."""
+    return {get_args(model.__annotations__["kind"])[0]: model for model in get_args(get_args(Gain)[0])}
+
+
 def _known_keys(path: tuple[int | str, ...]) -> list[str]:
     """The keys that may stand at a place of the file."""
     if path[:2] == ("network", "gain"):
-        models = {get_args(model.__annotations__["kind"])[0]: model for model in get_args(get_args(Gain)[0])}
-        return list(models[path[2]].__dataclass_fields__)
+        return list(_gain_models()[str(path[2])].__dataclass_fields__)
     if not path:
         return list(Experiment.model_fields)
     section = Experiment.model_fields[str(path[0])].annotation

@@ -16,7 +16,7 @@ from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 
 if TYPE_CHECKING:
-    from murmurcast.plan import Plan
+    from murmurcast.plans import Plan
 
 _MODEL, _NOISE, _LINK, _INK = "#1f6f8b", "#f2b705", "#8a8f98", "#20242b"
 _LABELLED_UP_TO, _MATRIX_UP_TO = 12, 500  # nodes

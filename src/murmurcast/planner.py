@@ -12,25 +12,27 @@ import numpy as np
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Stage, quiet
-from murmurcast.errors import Error
+from murmurcast.errors import Error, Infeasible
 from murmurcast.network.graph import Network
 from murmurcast.network.mixing import Mixing, Z, mixing, perron, z_diagonal
 from murmurcast.network.mixing import normaliser as resolve_normaliser
-from murmurcast.plan import Budget, Plan, PowerRule, Problem, sensitivity
+from murmurcast.plans import Budget, Plan, PowerRule, Problem, objective_value, sensitivity
 from murmurcast.power.certified import certified_alpha, certified_noise, demand_floor
 from murmurcast.power.largest_sum import largest_sum
 from murmurcast.power.least_noise import least_noise
-from murmurcast.power.limits import limits
-from murmurcast.power.max_min import max_min
-from murmurcast.privacy import certificate, gaussian
+from murmurcast.power.limits import Limits, limits
+from murmurcast.power.max_min import even_split, max_min
+from murmurcast.privacy import certificate
 from murmurcast.schedule import Schedule
 
 _PAPER_NOISE_TO_STEP = 10.0
-_SETTLED = 1e-10
-_PLAIN_ROUNDS, _ROUNDS = 20, 500
+_PLAIN_ROUNDS, _ROUNDS = 20, 200
+_EXACT_UP_TO = 3000  # nodes; the first-order method beyond is less exact
+
+_Mix = Callable[[FloatArray], tuple[Mixing, FloatArray]]
 
 
-class _Mixed(NamedTuple):
+class _Found(NamedTuple):
     """A split with what it makes of the network."""
 
     alpha: FloatArray
@@ -38,6 +40,7 @@ class _Mixed(NamedTuple):
     theta: float
     mixing: Mixing
     z: FloatArray
+    even: bool = False
 
 
 def plan(
@@ -89,7 +92,7 @@ def plan(
         found = _per_epoch(network, mix, budget, rule, noise, moved, on_stage)
     elif noise is None:
         on_stage("finding the noise")
-        found = _automatic_noise(mix, budget, schedule, _check.per_node(network.nodes, alpha=rule.alpha), moved)
+        found = _automatic_noise(mix, budget, schedule, rule, moved)
     else:
         on_stage("finding the power split")
         found = _certified(mix, budget, schedule, rule, noise, moved)
@@ -105,6 +108,8 @@ def plan(
         mixing=found.mixing,
         z=found.z,
         perron=perron(found.mixing.weights),
+        noise_is_automatic=noise is None,
+        fell_back_to_even=found.even,
     )
 
 
@@ -115,79 +120,113 @@ def _noise(schedule: Schedule, budget: Budget, nodes: int) -> FloatArray | None:
     return None if isinstance(given, str) else _check.per_node(nodes, noise_to_step=given)
 
 
-def _theta(budget: Budget, z: FloatArray) -> float:
-    return budget.theta or float(1 / z.min())
+def _bound(budget: Budget, z: FloatArray, slack: float = 0.0) -> float:
+    return budget.theta or float(1 / z.min()) * (1 + slack)
+
+
+def _better(rule: PowerRule, noise: FloatArray, chosen: _Found | None, even: _Found) -> _Found:
+    """What the rule prefers: the settled split or the same alpha for all, which is always consistent.
+
+    The weights of an even split do not depend on its level, so nothing chases anything there. A settled split can be
+    worse: where a node's alpha falls, its pi falls with it, theta grows, and every alpha shrinks.
+    """
+    if chosen is None:
+        return even
+    values = [
+        objective_value(rule.objective, found.alpha, perron(found.mixing.weights), noise) for found in (chosen, even)
+    ]
+    worse = values[0] > values[1] if rule.objective == "noise" else values[0] < values[1]
+    return even if worse else chosen
 
 
 def _per_epoch(
     network: Network,
-    mix: Callable[[FloatArray], tuple[Mixing, FloatArray]],
+    mix: _Mix,
     budget: Budget,
     rule: PowerRule,
     noise: FloatArray,
     moved: FloatArray,
     on_stage: Stage,
-) -> _Mixed:
-    """Alternates between theta (and pi, for the noise objective) and alpha until neither moves."""
-    alpha = np.full(network.nodes, (rule.minimum + rule.maximum) / 2)
-    theta, weight = 0.0, np.zeros(network.nodes)
+) -> _Found:
+    def within(theta: float) -> Limits:
+        return limits(network, noise, moved, theta, budget.epsilon, budget.delta, rule.minimum, rule.maximum)
+
+    on_stage("checking that a power split exists")
+    made, z = mix(np.full(network.nodes, rule.minimum))
+    theta = _bound(budget, z)
+    # Raises where even the least alpha is too much; the epsilon it then names works, by the same even split.
+    even = _Found(even_split(within(theta)), noise, theta, made, z, even=True)
+    try:
+        chosen = _settle(mix, within, budget, rule, noise, even, on_stage)
+    except Infeasible:
+        chosen = None  # only for the larger theta that the program itself brought about
+    return _better(rule, noise, chosen, even)
+
+
+def _settle(
+    mix: _Mix,
+    within: Callable[[float], Limits],
+    budget: Budget,
+    rule: PowerRule,
+    noise: FloatArray,
+    start: _Found,
+    on_stage: Stage,
+) -> _Found | None:
+    """Alternates between theta (and pi, for the noise objective) and alpha until theta bounds 1/z, and hardly more."""
+    # A hair above what is needed, so that the bound holds although programs are solved to finite accuracy.
+    slack = 1e-6 if rule.objective == "noise" else 1e-9 if len(noise) <= _EXACT_UP_TO else 1e-4
+    theta, weight = _bound(budget, start.z, slack), perron(start.mixing.weights)
     for attempt in range(_ROUNDS):
         on_stage(f"finding the power split, round {attempt + 1}")
-        made, z = mix(alpha)
-        needed = _theta(budget, z)
-        pi = perron(made.weights) if rule.objective == "noise" else weight
-        if attempt and abs(needed - theta) <= _SETTLED * theta and np.abs(pi - weight).max() <= _SETTLED:
-            return _Mixed(alpha, noise, theta, made, z)
-        # An optimum may jump between corners; a theta that only grows, and a pi that moves half way, settle.
-        late = attempt >= _PLAIN_ROUNDS
-        if late and needed <= theta * (1 + _SETTLED) and rule.objective != "noise":
-            return _Mixed(alpha, noise, theta, made, z)
-        theta = max(theta, needed) if late else needed
-        weight = (pi + weight) / 2 if late else pi
-        within = limits(network, noise, moved, theta, budget.epsilon, budget.delta, rule.minimum, rule.maximum)
         if rule.objective == "noise":
-            alpha = least_noise(within, weight, noise)
+            alpha = least_noise(within(theta), weight, noise)
         else:
-            alpha = largest_sum(within) if rule.objective == "sum" else max_min(within)
-    raise Error("theta and the power split do not settle", hint="give privacy.theta, a bound of 1/z_ii")
+            alpha = (largest_sum if rule.objective == "sum" else max_min)(within(theta))
+        made, z = mix(alpha)
+        needed = _bound(budget, z)
+        pi = perron(made.weights) if rule.objective == "noise" else weight
+        late = attempt >= _PLAIN_ROUNDS
+        settled = np.abs(pi - weight).max() <= slack and (late or needed * (1 + 3 * slack) >= theta)
+        if needed <= theta and settled:
+            return _Found(alpha, noise, theta, made, z)
+        # An optimum may jump between corners; a theta that only grows, and a pi that moves half way, settle.
+        following = _bound(budget, z, slack)
+        theta = max(theta, following) if late else following
+        weight = (pi + weight) / 2 if late else pi
+    return None
 
 
-def _automatic_noise(
-    mix: Callable[[FloatArray], tuple[Mixing, FloatArray]],
-    budget: Budget,
-    schedule: Schedule,
-    alpha: FloatArray,
-    moved: FloatArray,
-) -> _Mixed:
+def _automatic_noise(mix: _Mix, budget: Budget, schedule: Schedule, rule: PowerRule, moved: FloatArray) -> _Found:
+    alpha = np.array(_check.per_node(len(moved), **{"power.alpha": rule.alpha}))
+    if (alpha < rule.minimum).any() or (alpha > rule.maximum).any():
+        raise Error(
+            f"power.alpha leaves its bounds {rule.minimum:g} to {rule.maximum:g}", hint="move power.min or power.max"
+        )
     made, z = mix(alpha)
     exposed = certificate.exposure(schedule.steps, schedule.noise_course, z)
     noise = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta)
-    return _Mixed(alpha, noise, _theta(budget, z), made, z)
+    return _Found(alpha, noise, _bound(budget, z), made, z)
 
 
 def _certified(
-    mix: Callable[[FloatArray], tuple[Mixing, FloatArray]],
-    budget: Budget,
-    schedule: Schedule,
-    rule: PowerRule,
-    noise: FloatArray,
-    moved: FloatArray,
-) -> _Mixed:
+    mix: _Mix, budget: Budget, schedule: Schedule, rule: PowerRule, noise: FloatArray, moved: FloatArray
+) -> _Found:
     """The largest alpha that the exposure allows, and the exposure that this alpha makes, until both agree."""
-    target = float(gaussian.mu(budget.epsilon, budget.delta))
-    alpha = np.full(len(noise), (rule.minimum + rule.maximum) / 2)
+
+    def exposed(z: FloatArray) -> FloatArray:
+        return certificate.exposure(schedule.steps, schedule.noise_course, z)
+
+    made, z = mix(np.full(len(noise), rule.minimum))
+    alpha = certified_alpha(exposed(z), noise, moved, budget.epsilon, budget.delta)
+    demand_floor(alpha, rule.minimum, exposed(z), noise, moved, budget.epsilon, budget.delta)
+    level = np.full(len(noise), min(float(alpha.min()), rule.maximum))
+    even = _Found(level, noise, _bound(budget, z), made, z, even=True)
     for _ in range(_ROUNDS):
-        _, z = mix(alpha)
-        exposed = certificate.exposure(schedule.steps, schedule.noise_course, z)
-        wanted = certified_alpha(exposed, noise, moved, budget.epsilon, budget.delta)
-        following = np.clip(wanted, rule.minimum, rule.maximum)
-        if np.abs(following / alpha - 1).max() <= _SETTLED:
-            cost = certificate.mu(exposed, alpha, noise, moved)
-            smallest = float(gaussian.epsilon(cost.max(), budget.delta)) * (1 + 1e-6)
-            demand_floor(wanted * (1 + _SETTLED), rule.minimum, budget.epsilon, smallest)
-            # A last hair's breadth, so that the promise holds to the last digit.
-            odds = alpha / (1 - alpha) * np.minimum(1.0, (target / cost) ** 2)
-            alpha = np.maximum(odds / (1 + odds), rule.minimum)
-            return _Mixed(alpha, noise, _theta(budget, z), *mix(alpha))
-        alpha = following
-    raise Error("the power split does not settle", hint='set noise_to_step = "auto", or z = "perron"')
+        alpha = np.clip(alpha, rule.minimum, rule.maximum)
+        made, z = mix(alpha)
+        wanted = certified_alpha(exposed(z), noise, moved, budget.epsilon, budget.delta)
+        if (alpha <= wanted * (1 + 1e-11)).all() and np.abs(np.minimum(wanted, rule.maximum) / alpha - 1).max() < 1e-9:
+            return _better(rule, noise, _Found(alpha, noise, _bound(budget, z), made, z), even)
+        # Approached from below, so that the promise holds to the last digit.
+        alpha = wanted * (1 - 1e-10)
+    return even

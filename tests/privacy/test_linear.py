@@ -4,13 +4,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from tests.conftest import asymmetric_network
 
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.network.mixing import mixing, z_diagonal
 from murmurcast.privacy import certificate, linear
 from murmurcast.schedule import Schedule
+from tests.conftest import asymmetric_network
 
 
 def setting(seed: int, epochs: int, nodes: int | None = None) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

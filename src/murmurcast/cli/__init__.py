@@ -48,6 +48,8 @@ def main() -> None:
         _fail(str(problem), problem.hint)
     except _UsageError as problem:
         text = problem.format_message() if hasattr(problem, "format_message") else str(problem)
+        if not text:  # no command was given: the help has been shown
+            sys.exit(2)
         _fail(text, "see murmurcast --help, or murmurcast COMMAND --help")
     except typer.Abort:
         sys.exit(130)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from scipy.sparse import csr_array
 
 if TYPE_CHECKING:
-    from murmurcast.plan import Plan
+    from murmurcast.plans import Plan
     from murmurcast.privacy.linear import Linear
 
 _DENSE_UP_TO = 500  # nodes

@@ -13,7 +13,7 @@ from murmurcast.network.mixing import mixing_rate
 from murmurcast.privacy import gaussian
 
 if TYPE_CHECKING:
-    from murmurcast.plan import Plan
+    from murmurcast.plans import Plan
     from murmurcast.privacy.linear import Linear
 
 _NODES_SHOWN, _MATRIX_UP_TO, _RATE_UP_TO = 20, 12, 300

@@ -8,7 +8,7 @@ import typer
 from murmurcast.errors import Error
 
 if TYPE_CHECKING:
-    from murmurcast.plan import Plan
+    from murmurcast.plans import Plan
     from murmurcast.privacy.linear import Linear
 
 
@@ -102,10 +102,9 @@ def _work(
 
 def _demand_figure_possible(figure: Path) -> None:
     """Before the work, not after it."""
-    from murmurcast import _files
+    from murmurcast import _files, figures
 
-    if figure.suffix not in (".png", ".pdf", ".svg"):
-        raise Error(f"{figure} is not a figure's name", hint="end it in .png, .pdf or .svg")
+    figures.demand_format(figure)
     _files.demand_writable(figure)
 
 

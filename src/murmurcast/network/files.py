@@ -42,7 +42,7 @@ def _read_numpy(path: Path) -> FloatArray:
 
 
 def _read_npz(path: Path) -> FloatArray | csr_array:
-    with np.load(path, allow_pickle=False) as archive:
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
         names = archive.files
         if "format" not in names:
             if len(names) != 1 and "gains" not in names:
@@ -53,15 +53,15 @@ def _read_npz(path: Path) -> FloatArray | csr_array:
 
 def _read_csv(path: Path) -> FloatArray | csr_array | EdgeList:
     with path.open(newline="", encoding="utf-8-sig") as stream:
-        first = next(csv.reader(stream), [])
-    header = [cell.strip().lower() for cell in first]
+        lines = csv.reader(stream)
+        header = [cell.strip().lower() for cell in next(lines, [])]
+        if header[:1] in ([], ["sender"]) and not any(lines):
+            raise Error(f"{path} lists no link", hint="give one line per link")
     if header[:2] != ["sender", "receiver"]:
         return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8-sig")
     if header not in (["sender", "receiver"], ["sender", "receiver", "gain"]):
         raise Error(f"{path} has the columns {', '.join(header)}", hint="use sender,receiver or sender,receiver,gain")
     table = np.loadtxt(path, delimiter=",", ndmin=2, skiprows=1, encoding="utf-8-sig")
-    if not len(table):
-        raise Error(f"{path} lists no link", hint="give one line per link")
     links = table[:, :2].astype(np.int64)
     if (links != table[:, :2]).any() or links.min() < 0:
         raise Error(f"{path} has a node that is not a whole number of 0 or more", hint="number the nodes from 0")

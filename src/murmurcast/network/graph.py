@@ -109,7 +109,7 @@ class Network:
 
     @classmethod
     def from_networkx(
-        cls, graph: "nx.Graph[int]", *, gain: "GainModel | None" = None, power: ArrayLike | None = None, seed: int = 0
+        cls, graph: "nx.Graph[Any]", *, gain: "GainModel | None" = None, power: ArrayLike | None = None, seed: int = 0
     ) -> Self:
         """Any networkx graph, its nodes numbered in the graph's own order.
 

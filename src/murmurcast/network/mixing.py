@@ -146,9 +146,12 @@ def perron(weights: csr_array) -> FloatArray:
         if change == 0 or change * max(1.0, change / max(last - change, 1e-300)) < 1e-14:
             pi = visits / moving
             return _check.frozen(pi / pi.sum())
+    # Fixing pi at one node leaves a regular system; at a much visited node it keeps its digits.
+    fixed = int(np.argmax(visits / moving))
+    others = np.flatnonzero(np.arange(nodes) != fixed)
     system = csc_array(eye_array(nodes) - weights.T)
-    rest = spsolve(system[1:, 1:], -system[1:, [0]].toarray()[:, 0])
-    pi = np.concatenate([[1.0], rest])
+    pi = np.ones(nodes)
+    pi[others] = spsolve(system[:, others][others], -system[:, [fixed]].toarray()[others, 0])
     return _check.frozen(pi / pi.sum())
 
 

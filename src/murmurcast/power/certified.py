@@ -11,6 +11,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.errors import Infeasible
 from murmurcast.privacy import gaussian
+from murmurcast.privacy.certificate import mu
 
 
 def certified_alpha(
@@ -23,10 +24,20 @@ def certified_alpha(
     return np.asarray(odds / (1 + odds))
 
 
-def demand_floor(alpha: FloatArray, floor: float, epsilon: float, smallest_epsilon: float) -> None:
-    """An error that names the node whose alpha would have to be below the floor."""
+def demand_floor(
+    alpha: FloatArray,
+    floor: float,
+    exposure: FloatArray,
+    noise_to_step: FloatArray,
+    sensitivity: FloatArray,
+    epsilon: float,
+    delta: float,
+) -> None:
+    """An error that names the node whose alpha would have to be below the floor, where all nodes share one alpha."""
     worst = int(np.argmin(alpha))
     if alpha[worst] < floor:
+        at_floor = mu(exposure, np.full(len(alpha), floor), noise_to_step, sensitivity)
+        smallest_epsilon = float(gaussian.epsilon(at_floor.max(), delta)) * (1 + 1e-9)
         raise Infeasible(
             f"no power split meets a total epsilon of {epsilon:g}: node {worst} costs more even with its alpha at the "
             f"minimum {floor:g}, to every receiver that hears it",

@@ -48,12 +48,9 @@ def largest_sum(limits: Limits) -> FloatArray:
 
 
 def drawn_back(limits: Limits, alpha: FloatArray) -> FloatArray:
-    """The point nearest `alpha` on the line to the floor at which all limits hold."""
+    """A solver's answer, scaled by the hair it misses the limits by. They are hard; the floor yields by that hair."""
     alpha = np.clip(alpha, limits.floor, limits.ceiling)
-    rest = limits.used(limits.floor)
-    rise = limits.used(alpha) - rest
-    reach = float(np.min((1 - rest)[rise > 0] / rise[rise > 0], initial=1.0))
-    return np.asarray(limits.floor + reach * (alpha - limits.floor))
+    return np.asarray(alpha / max(1.0, float(limits.used(alpha).max())))
 
 
 def _model(limits: Limits) -> highspy.HighsLp:

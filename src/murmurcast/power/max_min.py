@@ -8,10 +8,14 @@ from murmurcast.power.limits import Limits
 
 
 def max_min(limits: Limits) -> FloatArray:
-    """[nodes] the alpha whose least entry is largest; among those, the one of largest sum.
+    """[nodes] the alpha whose least entry is largest; among those, the one of largest sum."""
+    return largest_sum(limits._replace(floor=even_split(limits)))
 
-    Less alpha is always allowed, so the least entry is largest where all are equal: s (cost_ij + 1) <= 1 on every link.
+
+def even_split(limits: Limits) -> FloatArray:
+    """[nodes] the largest alpha that all nodes can share: s (cost_ij + 1) <= 1 on every link.
+
+    Less alpha is always allowed, so no split has a larger least entry.
     """
-    even = float(np.min(1 / (limits.cost.data + 1)))
-    least = np.clip(np.full(len(limits.floor), even * (1 - 1e-12)), limits.floor, limits.ceiling)
-    return largest_sum(limits._replace(floor=least))
+    level = float(np.min(1 / (limits.cost.data + 1)))
+    return np.asarray(np.clip(level * (1 - 1e-12), limits.floor, limits.ceiling))

@@ -97,7 +97,7 @@ def worst_direction(
 
 
 def largest_over_directions(q: FloatArray, tolerance: float = 1e-10) -> tuple[float, float]:
-    """max of sum Q[t, t'] <u_t, u_t'> over vectors with ||u_t|| <= 1, bracketed.
+    """The largest sum of Q[t, t'] <u_t, u_t'> over vectors with ||u_t|| <= 1, bracketed.
 
     Q is positive semidefinite, so turning one u_t at a time to sum_{t' != t} Q[t, t'] u_t' never lowers the value.
     Above: where diag(y) - Q is positive semidefinite, value <= sum y; y = ||sum_t' Q[t, t'] u_t'||, stretched until it

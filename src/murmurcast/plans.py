@@ -121,7 +121,7 @@ class PowerRule:
     alpha: ArrayLike = 0.5
 
     def __post_init__(self) -> None:
-        _check.fraction(minimum=self.minimum, maximum=self.maximum, alpha=self.alpha)
+        _check.fraction(**{"power.min": self.minimum, "power.max": self.maximum, "power.alpha": self.alpha})
         if self.minimum > self.maximum:
             raise Error(f"power.min is {self.minimum:g}, above power.max {self.maximum:g}", hint="swap them")
         if self.objective not in ("sum", "max-min", "noise"):
@@ -153,6 +153,8 @@ class Plan:
         mixing: Weights, compensation and normaliser.
         z: [epochs, nodes] what node k divides its gradient by in epoch t.
         perron: [nodes] pi, the limit of z.
+        noise_is_automatic: The noise was found for a given alpha, not the other way round.
+        fell_back_to_even: All nodes share one alpha, because what the objective prefers did not settle or was worse.
     """
 
     network: Network
@@ -166,6 +168,8 @@ class Plan:
     mixing: Mixing
     z: FloatArray
     perron: FloatArray
+    noise_is_automatic: bool = False
+    fell_back_to_even: bool = False
 
     @property
     def beta(self) -> FloatArray:
@@ -190,9 +194,7 @@ class Plan:
     @property
     def objective_value(self) -> float:
         """What the rule's objective comes to: sum of alpha, least alpha, or sum pi^2 q^2 (1/alpha - 1)."""
-        if self.rule.objective == "noise":
-            return float(np.sum((self.perron * self.noise_to_step) ** 2 * (1 / self.alpha - 1)))
-        return float(self.alpha.min() if self.rule.objective == "max-min" else self.alpha.sum())
+        return objective_value(self.rule.objective, self.alpha, self.perron, self.noise_to_step)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -217,7 +219,10 @@ class Plan:
 
     @cached_property
     def epsilon_per_epoch(self) -> csr_array:
-        """[receiver, sender] the paper's eps_ij: a claim about one epoch seen alone."""
+        """[receiver, sender] the paper's eps_ij: a claim about one epoch seen alone.
+
+        As in the paper, step and noise of the same epoch are compared, whatever the noise timing.
+        """
         return per_epoch.epsilon_per_epoch(self.per_epoch_ratio, self.budget.delta)
 
     @property
@@ -260,6 +265,13 @@ class Plan:
                 hint=f"use it on at most {_DENSE_UP_TO} nodes; the certificate has no such limit",
             )
         return self.mixing.weights.toarray()
+
+
+def objective_value(objective: Objective, alpha: FloatArray, perron: FloatArray, noise_to_step: FloatArray) -> float:
+    """What an objective comes to: sum of alpha, least alpha, or the consensus noise sum pi^2 q^2 (1/alpha - 1)."""
+    if objective == "noise":
+        return float(np.sum((perron * noise_to_step) ** 2 * (1 / alpha - 1)))
+    return float(alpha.min() if objective == "max-min" else alpha.sum())
 
 
 def sensitivity(problem: Problem, unit: Unit, nodes: int) -> FloatArray:

@@ -1,0 +1,180 @@
+"""The command through its real entry point."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.test_reference import INSTANCES, experiment_text
+
+COMMAND = Path(sys.executable).with_name("murmurcast")
+
+
+def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(COMMAND), *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Path:
+    done = run("plan", "--example", "paper-1")
+    assert done.returncode == 0
+    path = tmp_path / "paper-1.toml"
+    path.write_text(done.stdout)
+    return path
+
+
+def refused(done: subprocess.CompletedProcess[str]) -> str:
+    """The message of a refusal, after checking its form."""
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    first, second = done.stderr.strip().split("\n")
+    assert first.startswith("error: ")
+    assert second.startswith("hint: ")
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_tables(paper: Path) -> None:
+    done = run("plan", paper, "--observer", "0", "--observer", "1,2")
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "4 nodes, 12 links",
+        "epsilon certified",
+        "1.0000*",
+        "paper claims",
+        "observer 0 (not a guarantee)",
+        "observers 1, 2 together",
+        "warning: power exceeded",
+    ):
+        assert words in done.stdout
+
+
+@pytest.mark.parametrize("instance", INSTANCES[:2], ids=lambda instance: f"instance-{instance['id']}")
+def test_json_gives_the_reference(tmp_path: Path, instance: dict[str, Any]) -> None:
+    (tmp_path / "my.toml").write_text(experiment_text(instance["inputs"]))
+    done = run("plan", tmp_path / "my.toml", "--json", "--observer", "1")
+    assert done.returncode == 0, done.stderr
+    found, expected = json.loads(done.stdout), instance["expected"]
+    pairs = {
+        "alpha": "alpha",
+        "objective_value": "lp_objective",
+        "compensation": "c",
+        "weights": "A",
+        "epsilon_per_epoch": "eps_paper",
+    }
+    for name, reference in pairs.items():
+        np.testing.assert_allclose(found[name], expected[reference], rtol=1e-7, err_msg=name)
+    np.testing.assert_allclose(found["certificate"]["mu"], expected["mu_local"], rtol=1e-7)
+    np.testing.assert_allclose(found["linear"]["mu_common"], expected["mu_same"][1], rtol=1e-7)
+    bracket = np.array(expected["mu_worst"][1])
+    np.testing.assert_allclose(found["linear"]["mu_worst_lower"], bracket[:, 0], rtol=1e-7)
+    np.testing.assert_allclose(found["linear"]["mu_worst_upper"], bracket[:, 1], rtol=1e-7)
+    np.testing.assert_allclose(np.add(found["alpha"], found["beta"]), 1)
+    largest = np.max(found["epsilon_per_epoch"])
+    epochs = instance["inputs"]["T"]
+    assert found["paper_claim"]["epsilon"] == pytest.approx(epochs * largest)
+    assert found["normaliser"] == instance["inputs"]["R"]
+    assert found["theta"] == instance["inputs"]["theta"]
+    assert sum(found["perron"]) == pytest.approx(1)
+    assert isinstance(found["warnings"], list)
+
+
+def test_override(paper: Path) -> None:
+    done = run("plan", paper, "--json", "--set", "privacy.target=certificate", "--set", "schedule.noise_to_step=auto")
+    np.testing.assert_allclose(json.loads(done.stdout)["certificate"]["epsilon"], 1.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["out.png", "out.pdf", "out.svg"])
+def test_figure(paper: Path, name: str) -> None:
+    assert run("plan", paper, "--figure", paper.parent / name).returncode == 0
+    content = (paper.parent / name).read_bytes()
+    assert content.startswith({"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[name[-3:]])
+    assert sorted(entry.name for entry in paper.parent.iterdir()) == sorted([name, "paper-1.toml"])
+
+
+def test_large_network_is_sparse_in_json(tmp_path: Path) -> None:
+    text = '[network]\ntopology = "ring"\nnodes = 600\nz = "perron"\n[privacy]\nepsilon = 1\n[schedule]\nepochs = 5'
+    (tmp_path / "ring.toml").write_text(text)
+    found = json.loads(run("plan", tmp_path / "ring.toml", "--json").stdout)
+    assert set(found["weights"]) == {"row", "column", "value"}
+    assert len(found["weights"]["value"]) == 1800
+    assert "20 nodes that pay most" in run("plan", tmp_path / "ring.toml").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--set", "privacy.epsilom=1"],
+        ["--set", "privacy.epsilon"],
+        ["--set", "privacy.epsilon=0"],
+        ["--set", "privacy.epsilon=0.0001"],
+        ["--set", "network.gains=[[0, 1], [1]]"],
+        ["--set", "network.normaliser=max-degree"],
+        ["--observer", "9"],
+        ["--observer", "0,1,2,3"],
+        ["--observer", "a"],
+        ["--figure", "no/such/folder/out.png"],
+        ["--figure", "out.jpeg"],
+        ["--nonsense"],
+        ["--example", "paper-1"],
+    ],
+)
+def test_bad_input_is_refused_and_nothing_is_written(paper: Path, arguments: list[str]) -> None:
+    refused(run("plan", paper, *arguments, cwd=paper.parent))
+    assert [entry.name for entry in paper.parent.iterdir()] == ["paper-1.toml"]
+
+
+def test_infeasible_budget_names_link_and_way_out(paper: Path) -> None:
+    text = refused(run("plan", paper, "--set", "privacy.epsilon=0.01"))
+    assert "receiver" in text
+    assert "link" in text
+    smallest = text.split("smallest feasible epsilon is ")[1].split(";")[0]
+    assert run("plan", paper, "--set", f"privacy.epsilon={smallest}1").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "no experiment file"),
+        (["none.toml"], "does not exist"),
+        (["."], "is a folder"),
+        (["--example", "papr-1"], 'did you mean "paper-1"'),
+    ],
+)
+def test_missing_files(tmp_path: Path, arguments: list[str], words: str) -> None:
+    assert words in refused(run("plan", *arguments, cwd=tmp_path))
+
+
+def test_a_hundred_megabytes_of_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "big.toml"
+    path.write_bytes(b"x = 1\n" * (100_000_000 // 6))
+    start = time.monotonic()
+    assert "far too much" in refused(run("plan", path))
+    assert time.monotonic() - start < 10
+
+
+def test_help_has_examples_and_no_command_shows_help() -> None:
+    assert "murmurcast plan my.toml --observer 0" in " ".join(run("plan", "--help").stdout.split())
+    done = run()
+    assert "Usage" in done.stdout + done.stderr
+    assert "error:" not in done.stderr
+    assert run("--version").stdout.startswith("murmurcast ")
+    assert "Traceback" not in run("plna").stderr
+
+
+def test_output_into_a_closed_pipe_is_quiet(paper: Path) -> None:
+    with subprocess.Popen(
+        [str(COMMAND), "plan", str(paper), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        complaint = process.stderr.read()
+    assert complaint == ""
