@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csc_matrix, csr_array, eye_array, hstack, kron, vstack
 
 from murmurcast._check import FloatArray
-from murmurcast.errors import Error
+from murmurcast.power.cone import solve_cone_program
 from murmurcast.power.largest_sum import drawn_back
 from murmurcast.power.limits import Limits, sparse
 
@@ -32,12 +32,6 @@ def least_noise(limits: Limits, perron: FloatArray, noise_to_step: FloatArray) -
     cost = np.concatenate([np.zeros(2 * nodes), weight / weight.mean()])
     cones = [clarabel.ZeroConeT(nodes), clarabel.NonnegativeConeT(len(program.below_bound))]
     cones += [clarabel.SecondOrderConeT(3)] * nodes
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
     quadratic = csc_matrix((3 * nodes, 3 * nodes))
-    solver = clarabel.DefaultSolver(quadratic, cost, csc_matrix(vstack([*widened, cone])), bound, cones, settings)
-    found = solver.solve()
-    if found.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved):
-        raise Error(f"the cone program was not solved: {found.status}", hint='try objective = "sum"')
-    return drawn_back(limits, np.asarray(found.x)[:nodes])
+    found = solve_cone_program(quadratic, cost, vstack([*widened, cone]), bound, cones)
+    return drawn_back(limits, found[:nodes])
