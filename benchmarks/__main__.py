@@ -36,6 +36,7 @@ def best_of(times: int, work: Callable[[], object]) -> float:
 
 
 def show(what: str, seconds: float, bar: float, more: str = "") -> None:
+    """One line: what was measured, and whether it is within its bar."""
     verdict = "within" if seconds <= bar else "OVER"
     print(f"{what:<74} {seconds:8.2f} s   {verdict} {bar:g} s   {more}", flush=True)
 
@@ -78,6 +79,7 @@ def bench_linear_program(nodes: int, times: int, bar: float) -> None:
 
 
 def bench_linear_diagnostic() -> None:
+    """All targets of one observer, common direction."""
     network = topologies.geometric(100, seed=1)
     weights = mixing(network, np.full(100, 0.5), network.max_degree + 1).weights
     schedule = Schedule(epochs=1000)
@@ -89,6 +91,7 @@ def bench_linear_diagnostic() -> None:
 
 
 def bench_large_network() -> None:
+    """Building and mixing a network that no dense matrix could hold."""
     nodes = 100_000
     links = np.array(nx.random_regular_graph(10, nodes, seed=1).edges())
     both = np.concatenate([links, links[:, ::-1]])
@@ -101,6 +104,7 @@ def bench_large_network() -> None:
 
 
 def bench_commands() -> None:
+    """Start-up is what a user waits for most often."""
     show("murmurcast --help, processor time", min(process_seconds("--help") for _ in range(3)), 0.5)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "paper-1.toml"

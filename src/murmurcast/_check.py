@@ -93,6 +93,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f'did you mean "{close[0]}"?' if close else f"known here: {', '.join(known)}"
 
 
+def rounded_up(value: float) -> str:
+    """Six digits that are never below the value, for a number that must work when it is typed in."""
+    return f"{value * (1 + 5e-6):.6g}"
+
+
 def readable(path: Path) -> None:
     """The path is a file that can be opened."""
     if path.is_dir():

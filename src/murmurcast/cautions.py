@@ -23,16 +23,16 @@ def _corner_alpha(plan: "Plan") -> list[str]:
         return []
     lines = []
     for name, end, what in (
-        ("max", plan.rule.maximum, "it keeps the least noise of its own, and leans on the honesty of others"),
-        ("min", plan.rule.minimum, "it sends the least of its model, and its data hardly counts"),
+        ("max", plan.rule.maximum, "a node keeps the least noise of its own and leans on the honesty of others"),
+        ("min", plan.rule.minimum, "a node sends the least of its model and its data hardly counts"),
     ):
         nodes = np.flatnonzero(np.abs(plan.alpha / end - 1) < 1e-6)
         if nodes.size:
-            lines.append(f"corner alpha: at power.{name} = {end:g}, {what} (node {_few(nodes)})")
+            lines.append(f"corner alpha: node {_few(nodes)} at power.{name} = {end:g}, where {what}")
     if plan.fell_back_to_even:
         lines.append(
             f"even split: what objective {plan.rule.objective} prefers does not settle or is worse, so every node has "
-            f"the same alpha; a larger power.min, or a given theta, lets the program choose"
+            f"the same alpha; a larger power.min or epsilon may let it settle"
         )
     return lines
 

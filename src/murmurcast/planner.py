@@ -27,7 +27,7 @@ from murmurcast.schedule import Schedule
 
 _PAPER_NOISE_TO_STEP = 10.0
 _PLAIN_ROUNDS, _ROUNDS = 20, 200
-_EXACT_UP_TO = 3000  # nodes; the first-order method beyond is less exact
+_EXACT_UP_TO = 1000  # nodes; the first-order method of some larger networks is less exact
 
 _Mix = Callable[[FloatArray], tuple[Mixing, FloatArray]]
 

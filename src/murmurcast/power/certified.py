@@ -41,8 +41,8 @@ def demand_floor(
         raise Infeasible(
             f"no power split meets a total epsilon of {epsilon:g}: node {worst} costs more even with its alpha at the "
             f"minimum {floor:g}, to every receiver that hears it",
-            hint=f"the smallest feasible epsilon is {smallest_epsilon:.6g}; or raise noise_to_step, or set it to "
-            f'"auto"; or lower power.min',
+            hint=f"the smallest feasible epsilon is {_check.rounded_up(smallest_epsilon)}; "
+            f'or raise noise_to_step, or set it to "auto"; or lower power.min',
             smallest_epsilon=smallest_epsilon,
         )
 

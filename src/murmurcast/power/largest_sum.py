@@ -1,8 +1,9 @@
 """The paper's program: the largest sum of alpha within the per-epoch limits.
 
-A linear program in which all coefficients are positive. Up to a few thousand nodes HiGHS solves it to an exact vertex;
-beyond, where every factorisation fills up, its first-order method comes within about 1e-4 of the optimum. Either way
-the result is scaled until all limits hold exactly.
+A linear program in which all coefficients are positive. HiGHS solves it to an exact vertex, small networks and large
+ones in which nodes hear their surroundings alike. In a large network without locality every factorisation fills up;
+there its first-order method comes within about 1e-4 of the optimum. Either way the result is scaled until all limits
+hold exactly.
 """
 
 from typing import Any
@@ -10,30 +11,34 @@ from typing import Any
 import clarabel
 import highspy
 import numpy as np
-from scipy.sparse import csc_array, csc_matrix, csr_array, eye_array, vstack
+from scipy.sparse import csc_array, csc_matrix, csgraph, csr_array, eye_array, vstack
 
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.power.cone import solve_cone_program
 from murmurcast.power.limits import Limits
 
-_VERTEX_UP_TO = 3000  # nodes
+_WIDEST = 1000  # nodes in one layer
 
 
 def largest_sum(limits: Limits) -> FloatArray:
     """[nodes] the alpha of largest sum; where several reach it, the most even one (least sum of squares).
 
-    The tie-break is for networks small enough for an exact vertex; larger ones get their solver's answer, which is the
-    same every time.
+    The tie-break comes with the exact vertex; the first-order method's answer is merely the same every time.
     """
-    solve = _vertex if len(limits.floor) <= _VERTEX_UP_TO else _first_order
-    return drawn_back(limits, solve(limits))
+    return drawn_back(limits, (_vertex if _widest_layer(limits) <= _WIDEST else _first_order)(limits))
 
 
 def drawn_back(limits: Limits, alpha: FloatArray) -> FloatArray:
     """A solver's answer, scaled by the hair it misses the limits by. They are hard; the floor yields by that hair."""
     alpha = np.clip(alpha, limits.floor, limits.ceiling)
     return np.asarray(alpha / max(1.0, float(limits.used(alpha).max())))
+
+
+def _widest_layer(limits: Limits) -> int:
+    """The widest layer of a breadth-first search: it separates the network, so factors need be no denser than that."""
+    hops = csgraph.shortest_path(limits.share, method="D", unweighted=True, indices=0)
+    return int(np.bincount(hops.astype(np.int64)).max())
 
 
 def _vertex(limits: Limits) -> FloatArray:

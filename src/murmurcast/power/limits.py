@@ -115,6 +115,7 @@ def _demand_feasible(limits: Limits, epsilon: float) -> None:
     raise Infeasible(
         f"no power split meets epsilon {epsilon:g}: receiver {receiver} learns more from sender {sender} "
         f"(link {sender} -> {receiver}) even with every alpha at its minimum {least:g}",
-        hint=f"the smallest feasible epsilon is {smallest:.6g}; or raise noise_to_step, lower clip, or lower power.min",
+        hint=f"the smallest feasible epsilon is {_check.rounded_up(smallest)}; "
+        f"or raise noise_to_step, lower clip, or lower power.min",
         smallest_epsilon=smallest,
     )
