@@ -144,8 +144,9 @@ def test_sent_power_and_its_public_scale() -> None:
     sent = made.sent_power()
     assert sent is not None
     expected = made.alpha * 4 + made.beta * 100 * made.noise_std**2
-    np.testing.assert_allclose(sent.over_budget, expected)
-    assert (sent.over_budget * sent.public_scale**2).max() == pytest.approx(1.0)
+    np.testing.assert_allclose(sent.largest, expected.max(axis=0))
+    np.testing.assert_allclose(sent.smallest, expected.min(axis=0))
+    assert (expected * sent.public_scale**2).max() == pytest.approx(1.0)
 
 
 def test_infeasible_total_budget_names_node_and_smallest_epsilon() -> None:

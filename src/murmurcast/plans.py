@@ -131,9 +131,16 @@ class PowerRule:
 
 
 class SentPower(NamedTuple):
-    """How far the signals exceed the power budgets, and the public factor that keeps them within."""
+    """How far the signals exceed the power budgets, and the public factor that keeps them within.
 
-    over_budget: FloatArray
+    Attributes:
+        largest: [nodes] sent over budget in the loudest epoch.
+        smallest: [nodes] sent over budget in the quietest epoch.
+        public_scale: One factor for all signals with which nobody exceeds its budget in any epoch.
+    """
+
+    largest: FloatArray
+    smallest: FloatArray
     public_scale: float
 
 
@@ -249,11 +256,13 @@ class Plan:
         return linear.Linear(linear.common_direction(*arguments, *numbers), lower, upper)
 
     def sent_power(self) -> SentPower | None:
-        """What is sent over what may be, [epochs, nodes], and the public factor; None where `dim` is unknown."""
+        """What is sent over what may be, and the public factor; None where `problem.dim` is unknown."""
         if self.problem.dim is None:
             return None
-        over = sent_over_budget(self.alpha, self.noise_std, self.problem.dim, self.problem.radius or 0.0)
-        return SentPower(over, public_scale(over))
+        course = self.schedule.noise_course
+        ends = np.array([course.max(), course.min()])[:, None] * self.noise_to_step
+        largest, smallest = sent_over_budget(self.alpha, ends, self.problem.dim, self.problem.radius or 0.0)
+        return SentPower(largest, smallest, public_scale(largest))
 
     def _push(self) -> FloatArray:
         return np.asarray(self.sensitivity * self.schedule.steps[:, None] / self.z)

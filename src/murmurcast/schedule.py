@@ -11,6 +11,7 @@ from murmurcast.errors import Error
 
 Decay = Literal["sqrt", "linear", "constant"]
 NoiseTiming = Literal["paper", "aligned"]
+_MOST_EPOCHS = 10_000_000
 _EXPONENT = {"sqrt": 0.5, "linear": 1.0, "constant": 0.0}
 
 
@@ -36,6 +37,8 @@ class Schedule:
 
     def __post_init__(self) -> None:
         _check.at_least(2, epochs=self.epochs)
+        if self.epochs > _MOST_EPOCHS:
+            raise Error(f"epochs is {self.epochs}, more than {_MOST_EPOCHS}", hint="lower schedule.epochs")
         _check.positive(step=self.step)
         if isinstance(self.noise_to_step, str):
             if self.noise_to_step != "auto":

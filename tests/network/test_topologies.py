@@ -69,3 +69,18 @@ def test_a_draw_that_falls_apart_is_an_error_with_a_way_out() -> None:
 def test_too_small_is_an_error(call: object) -> None:
     with pytest.raises(Error, match="whole number of at least"):
         call()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: topologies.ring(10**9),
+        lambda: topologies.complete(10**5),
+        lambda: topologies.erdos_renyi(10**6, 0.5),
+        lambda: topologies.geometric(10**9),
+        lambda: topologies.grid(10**5, 10**5),
+    ],
+)
+def test_what_would_fill_the_memory_is_an_error(call: object) -> None:
+    with pytest.raises(Error, match="links, more than"):
+        call()  # type: ignore[operator]

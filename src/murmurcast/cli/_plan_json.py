@@ -45,7 +45,7 @@ def as_dict(plan: "Plan", linears: "dict[tuple[int, ...], Linear]") -> dict[str,
     }
     if sent is not None:
         result["sent_power"] = {
-            "largest_over_budget": sent.over_budget.max(axis=0).tolist(),
+            "largest_over_budget": sent.largest.tolist(),
             "public_scale": sent.public_scale,
         }
     if linears:

@@ -17,6 +17,7 @@ from murmurcast.network.graph import Network
 
 Z = Literal["recursive", "perron"]
 _RECURSIVE_UP_TO = 3000  # nodes: z is nodes x nodes
+_MOST_Z = 2e8  # numbers: epochs x nodes
 
 
 class Mixing(NamedTuple):
@@ -106,6 +107,11 @@ def z_diagonal(weights: csr_array, epochs: int, start: Z) -> FloatArray:
         raise Error(
             f"the z recursion of {nodes} nodes needs {nodes} x {nodes} numbers",
             hint='set z = "perron": z is free of data, so it may be run to its limit before training',
+        )
+    if nodes * epochs > _MOST_Z:
+        raise Error(
+            f"the z recursion of {nodes} nodes over {epochs} epochs needs {nodes * epochs:.2g} numbers",
+            hint='set z = "perron", or lower schedule.epochs',
         )
     if not weights.diagonal().all():
         node = int(np.argmin(weights.diagonal()))

@@ -7,11 +7,11 @@ from murmurcast._check import FloatArray
 
 
 def sent_over_budget(alpha: FloatArray, noise_std: FloatArray, dim: int, radius: float) -> FloatArray:
-    """[epochs, nodes] the most a node sends over its budget, before scaling: alpha radius^2 + beta dim sigma_t^2.
+    """[..., nodes] the most a node sends over its budget, before scaling: alpha radius^2 + beta dim sigma_t^2.
 
     Args:
         alpha: [nodes] power split.
-        noise_std: [epochs, nodes] sigma, per coordinate.
+        noise_std: [..., nodes] sigma, per coordinate, of one epoch or of several.
         dim: m, number of parameters.
         radius: The largest norm a model may have (Omega's).
     """
