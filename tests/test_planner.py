@@ -6,6 +6,7 @@ import pytest
 from murmurcast.errors import Error, Infeasible
 from murmurcast.network import gains, topologies
 from murmurcast.network.graph import Network
+from murmurcast.network.mixing import mixing, perron
 from murmurcast.planner import plan
 from murmurcast.plans import Budget, ClippedGradients, Plan, PowerRule
 from murmurcast.privacy import gaussian
@@ -13,6 +14,14 @@ from murmurcast.schedule import Schedule
 from tests.conftest import asymmetric_network
 
 CLIP = ClippedGradients(clip=0.3)
+
+
+def check_consistent(made: Plan) -> None:
+    """What a plan holds follows from its alpha."""
+    again = mixing(made.network, made.alpha, made.mixing.normaliser)
+    np.testing.assert_allclose(made.mixing.compensation, again.compensation, rtol=1e-12)
+    np.testing.assert_allclose(made.mixing.weights.toarray(), again.weights.toarray(), rtol=1e-12)
+    np.testing.assert_allclose(made.perron, perron(again.weights), rtol=1e-9)
 
 
 @pytest.mark.parametrize("objective", ["sum", "max-min", "noise"])
@@ -25,6 +34,7 @@ def test_theta_is_a_verified_fixed_point(seed: int, objective: str) -> None:
         Schedule(epochs=30),
         power=PowerRule(objective=objective, minimum=0.001),  # type: ignore[arg-type]
     )
+    check_consistent(made)
     assert made.theta >= (1 / made.z).max() * (1 - 1e-9)
     assert made.epsilon_per_epoch.max() <= 2.0 * (1 + 1e-9)
     assert made.epsilon_per_epoch.max() >= 2.0 * (1 - 1e-6) or (made.alpha > 0.99 - 1e-9).all()
@@ -38,6 +48,7 @@ def test_automatic_noise_meets_the_total_budget_exactly(seed: int, unit: str) ->
     made = plan(asymmetric_network(seed), problem, budget, Schedule(epochs=40, decay="linear"))
     np.testing.assert_allclose(made.certificate.epsilon, 0.7, rtol=1e-9)
     assert (made.alpha == 0.5).all()
+    check_consistent(made)
     assert made.sensitivity[0] == pytest.approx(0.6 if unit == "node" else 0.6 / 50)
 
 
@@ -52,6 +63,7 @@ def test_alpha_for_given_noise_meets_the_total_budget(seed: int, z: str) -> None
         power=PowerRule(minimum=1e-4),
         z=z,  # type: ignore[arg-type]
     )
+    check_consistent(made)
     assert (made.certificate.epsilon <= 1.0 + 1e-9).all()
     assert (made.alpha >= 1e-4).all()
     if made.fell_back_to_even:
@@ -222,3 +234,17 @@ FloatLike = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 def test_impossible_values_are_errors(build: object, message: str) -> None:
     with pytest.raises(Error, match=message):
         build()  # type: ignore[operator]
+
+
+def test_nothing_falls_back_where_the_even_split_is_the_best() -> None:
+    budget = Budget(epsilon=20.0, target="per-epoch")
+    made = plan(
+        asymmetric_network(2),
+        ClippedGradients(clip=1e-3),
+        budget,
+        Schedule(epochs=5),
+        power=PowerRule(objective="noise"),
+    )
+    np.testing.assert_allclose(made.alpha, 0.99, rtol=1e-6)
+    assert not made.fell_back_to_even
+    check_consistent(made)

@@ -29,7 +29,14 @@ def _demand(name: str, value: ArrayLike, expected: str, within: NDArray[np.bool_
 
 
 def positive(**values: ArrayLike) -> None:
-    """Every value is finite and above zero."""
+    """Every value is above zero, and so far from the ends of floating point that products of several stay finite."""
+    for name, value in values.items():
+        array = _array(name, value)
+        _demand(name, value, "a number above 0 (1e-30 to 1e30)", (array >= 1e-30) & (array <= 1e30))
+
+
+def above_zero(**values: ArrayLike) -> None:
+    """Every value is finite and above zero, however small: for what was computed, not given."""
     for name, value in values.items():
         array = _array(name, value)
         _demand(name, value, "a finite number above 0", np.isfinite(array) & (array > 0))
@@ -49,10 +56,12 @@ def fraction(**values: ArrayLike) -> None:
 
 
 def at_least(least: int, **values: int) -> None:
-    """Every value is a whole number of at least `least`."""
+    """Every value is a whole number of at least `least` (and no more than a million million)."""
     for name, value in values.items():
         if int(value) != value or value < least:
             raise Error(f"{name} is {value}, expected a whole number of at least {least}", hint=f"raise {name}")
+        if value > 10**12:
+            raise Error(f"{name} is more than a million million", hint=f"lower {name}")
 
 
 def per_node(nodes: int, **values: ArrayLike) -> FloatArray:
@@ -100,11 +109,15 @@ def rounded_up(value: float) -> str:
 
 def readable(path: Path) -> None:
     """The path is a file that can be opened."""
-    if path.is_dir():
-        raise Error(f"{path} is a folder", hint="name a file in it")
-    if not path.exists():
-        raise Error(f"{path} does not exist", hint="check the path; relative paths start at the current folder")
     try:
+        if path.is_dir():
+            raise Error(f"{path} is a folder", hint="name a file in it")
+        if not path.exists():
+            raise Error(f"{path} does not exist", hint="check the path; relative paths start at the current folder")
+        if not path.is_file():
+            raise Error(f"{path} is not a regular file", hint="copy its content to a file first")
         path.open("rb").close()
     except OSError as problem:
-        raise Error(f"{path} cannot be read: {problem.strerror}", hint="check the file's permissions") from None
+        raise Error(
+            f"{str(path)[:200]} cannot be read: {problem.strerror}", hint="check name and permissions"
+        ) from None

@@ -1,7 +1,6 @@
 """Writing files so that nobody ever sees half of one."""
 
 import os
-import tempfile
 from pathlib import Path
 
 from murmurcast.errors import Error
@@ -9,6 +8,8 @@ from murmurcast.errors import Error
 
 def demand_writable(path: Path) -> None:
     """The file could be written: its folder is there and open to us."""
+    if len(path.name.encode()) > 250:
+        raise Error(f"the name {path.name[:40]}... is too long", hint="choose a shorter one")
     if path.is_dir():
         raise Error(f"{path} is a folder", hint="name a file in it")
     if not path.parent.is_dir():
@@ -20,17 +21,14 @@ def demand_writable(path: Path) -> None:
 def write_atomically(path: Path, content: bytes) -> None:
     """Writes all of a file or nothing."""
     demand_writable(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{os.getpid()}.part")
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, path)
+        try:
+            temporary.write_bytes(content)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as problem:
         raise Error(
             f"{path} cannot be written: {problem.strerror}", hint="free some space or choose another folder"
         ) from None
-    finally:
-        Path(temporary).unlink(missing_ok=True)

@@ -169,7 +169,7 @@ def parse(content: bytes, name: str, overrides: "Mapping[str, str] | None" = Non
     """Reads an experiment from the bytes of a file called `name`."""
     try:
         values = tomllib.loads(content.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:  # tomllib lets through what int() says of too many digits
         raise Error(f"{name} is not TOML: {problem}", hint=_SEE) from None
     for key, value in (overrides or {}).items():
         _override(values, key, value)
@@ -239,9 +239,12 @@ def _override(values: dict[str, Any], key: str, value: str) -> None:
         if not isinstance(values, dict):
             raise Error(f"--set {key}={value}: {section} is not a section", hint="write --set section.key=value")
     try:
-        values[last] = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        values[last] = value  # a bare word is a string: --set power.objective=noise
+        parsed = tomllib.loads(f"value = {value}")
+    except (ValueError, RecursionError):
+        parsed = {"value": value}  # a bare word is a string: --set power.objective=noise
+    if len(parsed) > 1:
+        raise Error(f"--set {key}: more than one value is given", hint="use --set once for every key")
+    values[last] = parsed["value"]
 
 
 def _explained(problem: ValidationError) -> Error:

@@ -17,7 +17,7 @@ class Infeasible(Error):  # noqa: N818 - reads as a verdict, which it is
     """No power split meets the budget.
 
     Attributes:
-        smallest_epsilon: The smallest budget that would have a solution.
+        smallest_epsilon: The smallest budget that every alpha at its minimum would meet; it works when tried.
     """
 
     def __init__(self, message: str, *, hint: str, smallest_epsilon: float) -> None:

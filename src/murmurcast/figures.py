@@ -113,10 +113,10 @@ def draw_epsilon(axes: Axes, plan: "Plan") -> None:
         return
     axes.set_xticks(range(nodes))
     axes.set_yticks(range(nodes))
-    binding = matrix >= plan.budget.epsilon * (1 - 1e-6)
+    binding = plan.binding.toarray()
     for i, j in np.argwhere(matrix > 0):
         dark = matrix[i, j] > 0.8 * matrix.max()
-        bold = bound and bool(binding[i, j])
+        bold = bool(binding[i, j])
         look: dict[str, Any] = {"color": "white" if dark else _INK, "fontweight": "bold" if bold else "normal"}
         axes.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize=10 if nodes <= 6 else 7, **look)
         if bold:

@@ -135,7 +135,9 @@ def _better(rule: PowerRule, noise: FloatArray, chosen: _Found | None, even: _Fo
     values = [
         objective_value(rule.objective, found.alpha, perron(found.mixing.weights), noise) for found in (chosen, even)
     ]
-    worse = values[0] > values[1] if rule.objective == "noise" else values[0] < values[1]
+    settled, level = values
+    hair = 1e-4  # programs are solved to finite accuracy
+    worse = settled > level * (1 + hair) if rule.objective == "noise" else settled < level * (1 - hair)
     return even if worse else chosen
 
 
@@ -152,10 +154,11 @@ def _per_epoch(
         return limits(network, noise, moved, theta, budget.epsilon, budget.delta, rule.minimum, rule.maximum)
 
     on_stage("checking that a power split exists")
-    made, z = mix(np.full(network.nodes, rule.minimum))
-    theta = _bound(budget, z)
+    # The weights of an even split do not depend on its level, so its theta is known before the level is.
+    theta = _bound(budget, mix(np.full(network.nodes, rule.minimum))[1])
     # Raises where even the least alpha is too much; the epsilon it then names works, by the same even split.
-    even = _Found(even_split(within(theta)), noise, theta, made, z, even=True)
+    level = even_split(within(theta))
+    even = _Found(level, noise, theta, *mix(level), even=True)
     try:
         chosen = _settle(mix, within, budget, rule, noise, even, on_stage)
     except Infeasible:
@@ -216,11 +219,11 @@ def _certified(
     def exposed(z: FloatArray) -> FloatArray:
         return certificate.exposure(schedule.steps, schedule.noise_course, z)
 
-    made, z = mix(np.full(len(noise), rule.minimum))
+    _, z = mix(np.full(len(noise), rule.minimum))
     alpha = certified_alpha(exposed(z), noise, moved, budget.epsilon, budget.delta)
     demand_floor(alpha, rule.minimum, exposed(z), noise, moved, budget.epsilon, budget.delta)
     level = np.full(len(noise), min(float(alpha.min()), rule.maximum))
-    even = _Found(level, noise, _bound(budget, z), made, z, even=True)
+    even = _Found(level, noise, _bound(budget, z), *mix(level), even=True)
     for _ in range(_ROUNDS):
         alpha = np.clip(alpha, rule.minimum, rule.maximum)
         made, z = mix(alpha)

@@ -233,6 +233,14 @@ class Plan:
         return per_epoch.epsilon_per_epoch(self.per_epoch_ratio, self.budget.delta)
 
     @property
+    def binding(self) -> csr_array:
+        """[receiver, sender] 1 where a per-epoch budget binds."""
+        limit = self.budget.epsilon * (1 - 1e-6) if self.budget.target == "per-epoch" else np.inf
+        result = self.epsilon_per_epoch.copy()
+        result.data = (result.data >= limit).astype(np.float64)
+        return result
+
+    @property
     def paper_claim(self) -> per_epoch.PaperClaim:
         """What the paper's Corollary says of the whole run: a claim, not a guarantee."""
         return per_epoch.corollary(float(self.epsilon_per_epoch.max()), self.budget.delta, self.schedule.epochs)

@@ -1,6 +1,7 @@
 """The command through its real entry point."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import coo_array, csr_array, save_npz
 
 from tests.test_reference import INSTANCES, experiment_text
 
@@ -116,7 +118,29 @@ def test_large_network_is_sparse_in_json(tmp_path: Path) -> None:
         ["--set", "privacy.epsilon=0"],
         ["--set", "privacy.epsilon=0.0001"],
         ["--set", "network.gains=[[0, 1], [1]]"],
+        ["--set", "network.gains=[[0, nan], [1, 0]]"],
+        ["--set", "network.gains=[[0, -1], [1, 0]]"],
+        ["--set", "network.gains=[[0, 1], [0, 0]]"],
+        ["--set", "network.gains=[[1, 1], [1, 0]]"],
+        ["--set", "network.gains=[[0, 0], [0, 0]]"],
+        ["--set", "network.gains=[[0, 1, 1], [1, 0, 1]]"],
+        ["--set", "network.gains=[[0, 1e300], [1e300, 0]]"],
+        ["--set", "network.power=0"],
+        ["--set", "network.power=1e308"],
+        ["--set", "network.normaliser=" + "9" * 400],
+        ["--set", "privacy.delta=1"],
+        ["--set", "privacy.theta=1e308"],
+        ["--set", "privacy.epsilon=1e308"],
+        ["--set", "privacy.epsilon=" + "9" * 5000],
+        ["--set", "privacy.epsilon=" + "[" * 20_000],
+        ["--set", "privacy.epsilon=1\nfoo=2"],
+        ["--set", "privacy.clip=1e-308"],
+        ["--set", "schedule.step=1e-308"],
+        ["--set", "schedule.epochs=1000000000"],
+        ["--set", "problem.dim=" + "9" * 400],
+        ["--set", "problem.radius=1e308"],
         ["--set", "network.normaliser=max-degree"],
+        ["--figure", "a" * 300 + ".png"],
         ["--observer", "9"],
         ["--observer", "0,1,2,3"],
         ["--observer", "a"],
@@ -135,8 +159,54 @@ def test_infeasible_budget_names_link_and_way_out(paper: Path) -> None:
     text = refused(run("plan", paper, "--set", "privacy.epsilon=0.01"))
     assert "receiver" in text
     assert "link" in text
-    smallest = text.split("smallest feasible epsilon is ")[1].split(";")[0]
+    smallest = text.split("at its minimum, is ")[1].split(";")[0]
     assert run("plan", paper, "--set", f"privacy.epsilon={smallest}").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        'topology = "ring"\nnodes = 5\nseed = -1',
+        'topology = "ring"\nnodes = 1000000000',
+        'topology = "ring"\nnodes = 5\ngain = {kind = "rician", k_factor_db = 1e9}',
+        'topology = "ring"\nnodes = 5\ngain = {kind = "log-distance", exponent = 1e9}',
+        'file = "complex.npy"',
+        'file = "outside.npz"',
+        'file = "huge.npz"',
+        'file = "short.csv"',
+        'file = "long.csv"\ngain = {kind = "uniform"}',
+        'file = "nan.csv"\ngain = {kind = "uniform"}',
+        'file = "comment.csv"',
+    ],
+)
+def test_bad_networks_are_refused(tmp_path: Path, network: str) -> None:
+    np.save(tmp_path / "complex.npy", np.array([[0, 3 + 4j], [3 + 4j, 0]]))
+    broken = csr_array(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    broken.indices[:] = [5, -7]
+    save_npz(tmp_path / "outside.npz", broken)
+    save_npz(tmp_path / "huge.npz", coo_array(([1.0, 1.0], ([0, 1], [1, 0])), shape=(10**9, 10**9)))
+    (tmp_path / "short.csv").write_text("sender,receiver,gain\n0,1\n1,0\n")
+    (tmp_path / "long.csv").write_text("sender,receiver\n0,1,0.5\n1,0,0.5\n")
+    (tmp_path / "nan.csv").write_text("sender,receiver\nnan,1\n1e30,0\n")
+    (tmp_path / "comment.csv").write_text("# nothing\n")
+    (tmp_path / "my.toml").write_text(f"[network]\n{network}\n[privacy]\nepsilon = 1\n")
+    refused(run("plan", tmp_path / "my.toml"))
+
+
+def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    assert "not a regular file" in refused(run("plan", tmp_path / "pipe.toml"))
+    assert "not a regular file" in refused(run("plan", "/dev/zero"))
+    assert "cannot be read" in refused(run("plan", "a" * 5000))
+
+
+def test_full_disk_for_the_output(paper: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [str(COMMAND), "plan", str(paper)], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the output cannot be written")
 
 
 @pytest.mark.parametrize(

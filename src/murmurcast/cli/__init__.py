@@ -57,6 +57,13 @@ def main() -> None:
         # The reader (head, less) has left; there is nobody to tell. Keep Python from complaining at exit.
         sys.stdout = None
         sys.exit(1)
+    except OSError as problem:
+        sys.stdout = None
+        _fail(f"the output cannot be written: {problem.strerror}", "free some space, or write elsewhere")
+    except (ArithmeticError, MemoryError) as problem:
+        _fail(
+            f"the numbers are too large to compute with ({problem})", "bring nodes, epochs and values to a usual size"
+        )
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -58,7 +58,8 @@ def _glance(plan: "Plan") -> str:
     ]
     if network.nodes <= _RATE_UP_TO and plan.mixing.normaliser > network.max_degree:
         rate = mixing_rate(plan.mixing.weights)
-        lines.append(f"[bold]Mixing[/bold]   |A^t - pi| <= {rate.constant:.3g} x {rate.rate:.4g}^t")
+        bound = f"|A^t - pi| <= {rate.constant:.3g} x {rate.rate:.4g}^t" if rate.rate > 1e-12 else "A = pi in one epoch"
+        lines.append(f"[bold]Mixing[/bold]   {bound}")
     scope = "in all, against everybody" if budget.target == "certificate" else "per epoch and receiver (the paper's)"
     lines.append(
         f"[bold]Budget[/bold]   epsilon {budget.epsilon:g}, delta {budget.delta:g}, unit {budget.unit}, {scope}"
@@ -93,26 +94,24 @@ def _node_caption(plan: "Plan") -> str:
 
 
 def _show_matrix(console: Console, plan: "Plan") -> None:
-    epsilon, budget = plan.epsilon_per_epoch, plan.budget
-    binding = (epsilon.data >= budget.epsilon * (1 - 1e-6)) & (budget.target == "per-epoch")
+    epsilon, binding = plan.epsilon_per_epoch, plan.binding
     title = "Epsilon per epoch, the paper's view"
     if plan.network.nodes > _MATRIX_UP_TO:
         least, most = epsilon.data.min(), epsilon.data.max()
         console.print(f"\n[bold]{title}[/bold]")
-        console.print(f"{least:.4g} to {most:.4g} over {epsilon.nnz} links, {binding.sum()} of them binding")
+        console.print(f"{least:.4g} to {most:.4g} over {epsilon.nnz} links, {binding.data.sum():.0f} of them binding")
         console.print("the whole matrix: --json", style="dim")
         return
-    dense = epsilon.toarray()
-    marked = (dense >= budget.epsilon * (1 - 1e-6)) & binding.any()
     rows = (
         (
             str(receiver),
-            *("-" if not value else f"{value:.4f}" + "* "[not mark] for value, mark in zip(*row, strict=True)),
+            *("-" if not value else f"{value:.4f}" + " *"[int(mark)] for value, mark in zip(*row, strict=True)),
         )
-        for receiver, row in enumerate(zip(dense, marked, strict=True))
+        for receiver, row in enumerate(zip(epsilon.toarray(), binding.toarray(), strict=True))
     )
-    headings = ("receiver", *map(str, range(len(dense))))
-    _show(console, f"{title} (row: who learns, column: about whom)", rows, headings, "* binds" if binding.any() else "")
+    headings = ("receiver", *map(str, range(plan.network.nodes)))
+    note = "* binds" if binding.data.any() else ""
+    _show(console, f"{title} (row: who learns, column: about whom)", rows, headings, note)
 
 
 def _show_costs(console: Console, plan: "Plan") -> None:

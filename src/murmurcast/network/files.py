@@ -3,7 +3,7 @@
 import csv
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, load_npz
@@ -31,14 +31,20 @@ def read_gains(path: Path | str) -> FloatArray | csr_array | EdgeList:
         raise Error(f"{path} is not a format of gains", hint=f"use {_FORMATS}")
     try:
         return readers[path.suffix](path)
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, csv.Error) as problem:
+    except (ValueError, TypeError, OSError, EOFError, KeyError, zipfile.BadZipFile, csv.Error) as problem:
         if isinstance(problem, Error):
             raise
         raise Error(f"{path} cannot be read as {path.suffix}: {problem}", hint=f"use {_FORMATS}") from None
 
 
 def _read_numpy(path: Path) -> FloatArray:
-    return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
+    return _real(path, np.load(path, allow_pickle=False))
+
+
+def _real(path: Path, found: Any) -> FloatArray:
+    if found.dtype.kind not in "fiub":
+        raise Error(f"{path} holds {found.dtype}, not real numbers", hint="save amplitudes: numpy.abs of the channel")
+    return np.asarray(found, dtype=np.float64)
 
 
 def _read_npz(path: Path) -> FloatArray | csr_array:
@@ -47,21 +53,31 @@ def _read_npz(path: Path) -> FloatArray | csr_array:
         if "format" not in names:
             if len(names) != 1 and "gains" not in names:
                 raise Error(f"{path} holds {', '.join(names)}", hint="keep one array in it, or name it gains")
-            return np.asarray(archive["gains" if "gains" in names else names[0]], dtype=np.float64)
-    return csr_array(load_npz(path))
+            return _real(path, archive["gains" if "gains" in names else names[0]])
+    with path.open("rb") as stream:
+        matrix: Any = load_npz(stream)
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)  # indices out of range would crash the process further on
+    _real(path, matrix.data)
+    if max(matrix.shape) > matrix.nnz + 1:
+        raise Error(f"{path} has {max(matrix.shape)} nodes and {matrix.nnz} links: not connected", hint="add the links")
+    found: csr_array = csr_array(matrix, dtype=np.float64)
+    return found
 
 
 def _read_csv(path: Path) -> FloatArray | csr_array | EdgeList:
     with path.open(newline="", encoding="utf-8-sig") as stream:
         lines = csv.reader(stream)
         header = [cell.strip().lower() for cell in next(lines, [])]
-        if header[:1] in ([], ["sender"]) and not any(lines):
+        if not any(row and not row[0].startswith("#") for row in (header, *lines)[header[:1] == ["sender"] :]):
             raise Error(f"{path} lists no link", hint="give one line per link")
     if header[:2] != ["sender", "receiver"]:
         return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8-sig")
     if header not in (["sender", "receiver"], ["sender", "receiver", "gain"]):
         raise Error(f"{path} has the columns {', '.join(header)}", hint="use sender,receiver or sender,receiver,gain")
     table = np.loadtxt(path, delimiter=",", ndmin=2, skiprows=1, encoding="utf-8-sig")
+    if table.shape[1] != len(header) or not np.isfinite(table).all() or np.abs(table).max() > 1e15:
+        raise Error(f"{path} does not hold one number for each of {', '.join(header)}", hint="complete every line")
     links = table[:, :2].astype(np.int64)
     if (links != table[:, :2]).any() or links.min() < 0:
         raise Error(f"{path} has a node that is not a whole number of 0 or more", hint="number the nodes from 0")

@@ -83,6 +83,8 @@ class Rician:
 
     def __post_init__(self) -> None:
         _check.positive(rms=self.rms)
+        if not abs(self.k_factor_db) <= 300:
+            raise Error(f"k_factor_db is {self.k_factor_db:g}, expected -300 to 300", hint="give it in decibels")
 
     def draw(self, generator: np.random.Generator, links: int, distance: FloatArray | None) -> FloatArray:  # noqa: ARG002
         """Independent Rician gains."""
@@ -119,7 +121,8 @@ class LogDistance:
             )
         shadow = generator.normal(scale=self.shadowing_db, size=links)
         decibel = self.reference_gain_db - 10 * self.exponent * np.log10(distance / self.reference_distance) + shadow
-        return np.asarray(10 ** (decibel / 20))
+        with np.errstate(over="ignore"):  # the network refuses an infinite gain, and names the link
+            return np.asarray(10 ** (decibel / 20))
 
 
 _PAPER_AS_PRINTED = {

@@ -90,6 +90,7 @@ class Network:
             positions: As in `Network`; distance-dependent models need them.
             seed: The draws depend on this, `nodes` and the set of links only.
         """
+        _check.at_least(0, seed=seed)
         pairs = np.asarray(links, dtype=np.int64).reshape(-1, 2)
         if pairs.size and (pairs.min() < 0 or pairs.max() >= nodes):
             raise Error(
@@ -158,7 +159,9 @@ class Network:
 def _valid_links(gains: ArrayLike | csr_array) -> csr_array:
     """The gain matrix as CSR without explicit zeros, checked in every way a network can be wrong."""
     try:
-        given: Any = gains if issparse(gains) else np.asarray(gains, dtype=np.float64)
+        given: Any = gains if issparse(gains) else np.asarray(gains)
+        if given.dtype.kind not in "fiu":
+            raise TypeError
     except (TypeError, ValueError):
         raise Error("gains is not a matrix of numbers", hint="give one row per sender, all of one length") from None
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
@@ -171,6 +174,8 @@ def _valid_links(gains: ArrayLike | csr_array) -> csr_array:
     _forbid(links, ~np.isfinite(links.data), "not a finite number", "replace it by a number, or by 0 for no link")
     _forbid(links, links.data < 0, "negative", "a gain is an amplitude |h|: give its absolute value")
     links.eliminate_zeros()
+    extreme = (links.data < 1e-30) | (links.data > 1e30)
+    _forbid(links, extreme, "outside 1e-30 to 1e30", "give 0 for no link, or other units")
     links.sort_indices()
     if (own := np.flatnonzero(links.diagonal())).size:
         raise Error(

@@ -48,6 +48,8 @@ def normaliser(network: Network, rule: str | int) -> int:
         if rule not in named:
             raise Error(f'normaliser is "{rule}"', hint=_check.nearest(rule, named))
         return named[rule]
+    if rule > 10**6:
+        raise Error(f"normaliser is {rule:.3g}, more than a million", hint='use "lazy": nothing would ever mix')
     if rule < network.max_degree:
         raise Error(
             f"normaliser is {rule}, below the largest degree {network.max_degree}: own weights would be negative",
@@ -83,10 +85,10 @@ def mix_signals(network: Network, alpha: FloatArray, normaliser: int, said: Floa
     Returns:
         [nodes, dim] the mixed points; equal to `mixing(...).weights @ said`.
     """
-    heard = arriving_amplitudes(network, alpha) @ said
-    compensation = arriving_amplitudes(network, alpha).sum(axis=1) / network.degree
+    arriving = arriving_amplitudes(network, alpha)
+    compensation = arriving.sum(axis=1) / network.degree
     own = (1 - network.degree / normaliser)[:, None] * said
-    return np.asarray(heard / (compensation * normaliser)[:, None] + own)
+    return np.asarray(arriving @ said / (compensation * normaliser)[:, None] + own)
 
 
 def z_diagonal(weights: csr_array, epochs: int, start: Z) -> FloatArray:
@@ -141,8 +143,9 @@ def perron(weights: csr_array) -> FloatArray:
     for that (long rings, paths, grids), one sparse solve, which is cheap on just such networks.
     """
     nodes = weights.shape[0]
-    moving = 1 - weights.diagonal()
-    jump = csr_array((weights - diags_array(weights.diagonal())).T @ diags_array(1 / moving))
+    away = csr_array(weights - diags_array(weights.diagonal()))
+    moving = np.asarray(away.sum(axis=1)).ravel()
+    jump = csr_array(away.T @ diags_array(1 / moving))
     visits, change = np.full(nodes, 1 / nodes), np.inf
     for _ in range(1000):
         following = (jump @ visits + visits) / 2

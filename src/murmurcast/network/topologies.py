@@ -1,6 +1,6 @@
 """Who hears whom: the usual shapes, each made into a network by a gain model.
 
-Every function takes the same last four arguments: `gain` (a model of `murmurcast.network.gains`), `power`, `seed`.
+Every function takes the same last arguments: `gain` (a model of `murmurcast.network.gains`), `power`, `seed`.
 """
 
 import math

@@ -19,7 +19,7 @@ def certified_alpha(
 ) -> FloatArray:
     """[nodes] the largest alpha with which the whole run costs at most (epsilon, delta), before any bounds on alpha."""
     _check.fraction(delta=delta)
-    _check.positive(epsilon=epsilon, noise_to_step=noise_to_step, sensitivity=sensitivity)
+    _check.above_zero(epsilon=epsilon, noise_to_step=noise_to_step, sensitivity=sensitivity)
     odds = (gaussian.mu(epsilon, delta) * noise_to_step / sensitivity) ** 2 / exposure
     return np.asarray(odds / (1 + odds))
 
@@ -39,9 +39,10 @@ def demand_floor(
         at_floor = mu(exposure, np.full(len(alpha), floor), noise_to_step, sensitivity)
         smallest_epsilon = float(gaussian.epsilon(at_floor.max(), delta)) * (1 + 1e-9)
         raise Infeasible(
-            f"no power split meets a total epsilon of {epsilon:g}: node {worst} costs more even with its alpha at the "
-            f"minimum {floor:g}, to every receiver that hears it",
-            hint=f"the smallest feasible epsilon is {_check.rounded_up(smallest_epsilon)}; "
+            f"no power split was found for a total epsilon of {epsilon:g}: with every alpha at its minimum {floor:g}, "
+            f"node {worst} costs more, to every receiver that hears it",
+            hint="the smallest feasible epsilon, every alpha at its minimum, is "
+            f"{_check.rounded_up(smallest_epsilon)}; "
             f'or raise noise_to_step, or set it to "auto"; or lower power.min',
             smallest_epsilon=smallest_epsilon,
         )
@@ -52,5 +53,5 @@ def certified_noise(
 ) -> FloatArray:
     """[nodes] q, the least noise std over step with which the whole run costs at most (epsilon, delta)."""
     _check.fraction(delta=delta, alpha=alpha)
-    _check.positive(epsilon=epsilon, sensitivity=sensitivity)
+    _check.above_zero(epsilon=epsilon, sensitivity=sensitivity)
     return np.asarray(sensitivity * np.sqrt(exposure * alpha / (1 - alpha)) / gaussian.mu(epsilon, delta))

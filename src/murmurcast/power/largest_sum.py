@@ -16,9 +16,10 @@ from scipy.sparse import csc_array, csc_matrix, csgraph, csr_array, eye_array, v
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.power.cone import solve_cone_program
-from murmurcast.power.limits import Limits
+from murmurcast.power.limits import Limits, sparse
 
 _WIDEST = 1000  # nodes in one layer
+_SHORT_ROWS = 50  # mean degree up to which a row holds all of a receiver's senders
 
 
 def largest_sum(limits: Limits) -> FloatArray:
@@ -43,27 +44,36 @@ def _widest_layer(limits: Limits) -> int:
 
 def _vertex(limits: Limits) -> FloatArray:
     solution = _run_highs(limits, "ipm", {highspy.HighsModelStatus.kOptimal})
-    alpha = np.asarray(solution.col_value)
-    binding = np.abs(np.asarray(solution.row_dual)) > 1e-9
-    at_end = np.abs(np.asarray(solution.col_dual)) > 1e-9
+    nodes, links = len(limits.floor), limits.cost.nnz
+    alpha = np.asarray(solution.col_value)[:nodes]
+    binding = np.abs(np.asarray(solution.row_dual)[:links]) > 1e-9
+    at_end = np.abs(np.asarray(solution.col_dual)[:nodes]) > 1e-9
     # As many multipliers as nodes fix every alpha: the optimum is this vertex alone.
-    return alpha if binding.sum() + at_end.sum() >= len(alpha) else _most_even(limits, alpha, binding, at_end)
+    return alpha if binding.sum() + at_end.sum() >= nodes else _most_even(limits, alpha, binding, at_end)
 
 
 def _first_order(limits: Limits) -> FloatArray:
     # Its answer misses HiGHS's own, much tighter check and is called unknown; the scaling repairs what it misses.
     accepted = {highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown}
-    return np.asarray(_run_highs(limits, "pdlp", accepted).col_value)
+    return np.asarray(_run_highs(limits, "pdlp", accepted).col_value)[: len(limits.floor)]
 
 
 def _run_highs(limits: Limits, solver: str, accepted: set[highspy.HighsModelStatus]) -> Any:
-    rows = csc_array(limits.rows())
+    nodes, links = len(limits.floor), limits.cost.nnz
+    unbounded = np.full(links, -highspy.kHighsInf)
+    if links <= _SHORT_ROWS * nodes:
+        rows, lower, upper, extra = csc_array(limits.rows()), unbounded, np.ones(links), 0
+    else:
+        below, equal = sparse(limits)
+        rows, extra = csc_array(vstack([below, equal])), nodes
+        lower, upper = np.concatenate([unbounded, np.ones(nodes)]), np.concatenate([np.zeros(links), np.ones(nodes)])
     model = highspy.HighsLp()
     model.num_row_, model.num_col_ = rows.shape
     model.sense_ = highspy.ObjSense.kMaximize
-    model.col_cost_ = np.ones(rows.shape[1])
-    model.col_lower_, model.col_upper_ = limits.floor, limits.ceiling
-    model.row_lower_, model.row_upper_ = np.full(rows.shape[0], -highspy.kHighsInf), np.ones(rows.shape[0])
+    model.col_cost_ = np.concatenate([np.ones(nodes), np.zeros(extra)])
+    model.col_lower_ = np.concatenate([limits.floor, np.zeros(extra)])
+    model.col_upper_ = np.concatenate([limits.ceiling, np.ones(extra)])
+    model.row_lower_, model.row_upper_ = lower, upper
     model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = rows.indptr, rows.indices, rows.data
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]

@@ -27,11 +27,15 @@ def least_noise(limits: Limits, perron: FloatArray, noise_to_step: FloatArray) -
             kron(eye_array(nodes), np.array([[-1.0], [-1.0], [0.0]])),
         ]
     )
-    widened = [hstack([part, csr_array((part.shape[0], nodes))]) for part in (program.equal, program.below)]
-    bound = np.concatenate([program.equal_bound, program.below_bound, np.tile([0.0, 0.0, 2.0], nodes)])
+    ends = hstack([vstack([eye_array(nodes), -eye_array(nodes)]), csr_array((2 * nodes, nodes))])
+    above = vstack([program.equal, program.below, ends])
+    widened = hstack([above, csr_array((above.shape[0], nodes))])
+    links = program.below.shape[0]
+    zero, cone_bound = np.zeros(links), np.tile([0.0, 0.0, 2.0], nodes)
+    bound = np.concatenate([np.ones(nodes), zero, limits.ceiling, -limits.floor, cone_bound])
     cost = np.concatenate([np.zeros(2 * nodes), weight / weight.mean()])
-    cones = [clarabel.ZeroConeT(nodes), clarabel.NonnegativeConeT(len(program.below_bound))]
+    cones = [clarabel.ZeroConeT(nodes), clarabel.NonnegativeConeT(links + 2 * nodes)]
     cones += [clarabel.SecondOrderConeT(3)] * nodes
     quadratic = csc_matrix((3 * nodes, 3 * nodes))
-    found = solve_cone_program(quadratic, cost, vstack([*widened, cone]), bound, cones)
+    found = solve_cone_program(quadratic, cost, vstack([widened, cone]), bound, cones)
     return drawn_back(limits, found[:nodes])

@@ -11,11 +11,11 @@ kappa_j = S_j theta sqrt(2 ln(1.25/delta)). All coefficients are positive: less 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
+from scipy.sparse import csr_array, diags_array, eye_array, hstack
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
-from murmurcast.errors import Error, Infeasible
+from murmurcast.errors import Infeasible
 from murmurcast.network.graph import Network
 from murmurcast.privacy import gaussian
 
@@ -45,19 +45,22 @@ class Limits(NamedTuple):
         return np.asarray(self.cost.data * alpha[self.cost.indices] + (self.share @ alpha)[self.receiver])
 
     def rows(self) -> csr_array:
-        """[links, nodes] the left sides as one sparse matrix."""
+        """[links, nodes] the left sides as one sparse matrix: O(links x degree) non-zeros, which solve quickest."""
         links = np.arange(self.cost.nnz)
         own = csr_array((self.cost.data, (links, self.cost.indices)), shape=(len(links), self.share.shape[1]))
         return csr_array(self.share[self.receiver] + own)
 
 
 class SparseLimits(NamedTuple):
-    """The same limits with one more variable a receiver for its noise sum: matrix @ (alpha, sums) (= | <=) bound."""
+    """The same limits with one more variable a receiver for the noise it is left with.
 
-    equal: csr_array
-    equal_bound: FloatArray
+    Attributes:
+        below: [links, 2 nodes] below @ (alpha, left) <= 0.
+        equal: [nodes, 2 nodes] equal @ (alpha, left) = 1.
+    """
+
     below: csr_array
-    below_bound: FloatArray
+    equal: csr_array
 
 
 def limits(
@@ -72,9 +75,7 @@ def limits(
 ) -> Limits:
     """The limits eps_ij <= epsilon of one epoch; an error that names the worst link where they cannot hold."""
     _check.fraction(delta=delta, minimum=floor, maximum=ceiling)
-    _check.positive(epsilon=epsilon, theta=theta, noise_to_step=noise_to_step, sensitivity=sensitivity)
-    if floor > ceiling:
-        raise Error(f"power.min is {floor:g}, above power.max {ceiling:g}", hint="swap them")
+    _check.above_zero(epsilon=epsilon, theta=theta, noise_to_step=noise_to_step, sensitivity=sensitivity)
     strength = csr_array(network.gains.power(2).T @ diags_array(network.power))
     strength.sort_indices()
     noise = strength @ noise_to_step**2
@@ -88,19 +89,13 @@ def limits(
 
 
 def sparse(limits: Limits) -> SparseLimits:
-    """O(links) non-zeros instead of O(links x degree)."""
+    """O(links) non-zeros instead of O(links x degree), for dense networks and programs that factorise all of it."""
     nodes = len(limits.floor)
     links = np.arange(limits.cost.nnz)
     shape = (len(links), nodes)
     cost = csr_array((limits.cost.data, (links, limits.cost.indices)), shape=shape)
     pick = csr_array((-np.ones(len(links)), (links, limits.receiver)), shape=shape)
-    identity, nothing = eye_array(nodes), csr_array((nodes, nodes))
-    return SparseLimits(
-        equal=csr_array(hstack([limits.share, identity])),
-        equal_bound=np.ones(nodes),
-        below=csr_array(vstack([hstack([cost, pick]), hstack([identity, nothing]), hstack([-identity, nothing])])),
-        below_bound=np.concatenate([np.zeros(len(links)), limits.ceiling, -limits.floor]),
-    )
+    return SparseLimits(csr_array(hstack([cost, pick])), csr_array(hstack([limits.share, eye_array(nodes)])))
 
 
 def _demand_feasible(limits: Limits, epsilon: float) -> None:
@@ -113,9 +108,9 @@ def _demand_feasible(limits: Limits, epsilon: float) -> None:
     smallest = float(epsilon * np.sqrt(excess[worst]) * (1 + 1e-9))
     receiver, sender, least = int(limits.receiver[worst]), int(limits.cost.indices[worst]), limits.floor[0]
     raise Infeasible(
-        f"no power split meets epsilon {epsilon:g}: receiver {receiver} learns more from sender {sender} "
-        f"(link {sender} -> {receiver}) even with every alpha at its minimum {least:g}",
-        hint=f"the smallest feasible epsilon is {_check.rounded_up(smallest)}; "
+        f"no power split was found for epsilon {epsilon:g}: with every alpha at its minimum {least:g}, "
+        f"receiver {receiver} learns more from sender {sender} (link {sender} -> {receiver})",
+        hint=f"the smallest feasible epsilon, every alpha at its minimum, is {_check.rounded_up(smallest)}; "
         f"or raise noise_to_step, lower clip, or lower power.min",
         smallest_epsilon=smallest,
     )

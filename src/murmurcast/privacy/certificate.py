@@ -47,12 +47,12 @@ def exposure(steps: FloatArray, noise_course: FloatArray, z: FloatArray) -> Floa
     Returns:
         [nodes].
     """
-    _check.positive(steps=steps, noise_course=noise_course)
+    _check.above_zero(steps=steps, noise_course=noise_course)
     ratio = (steps[:-1] / noise_course[1:]) ** 2
     if z.strides[0] == 0:  # one repeated row, as for z = "perron": no [epochs, nodes] array is made
-        _check.positive(z=z[0])
+        _check.above_zero(z=z[0])
         return np.asarray(ratio.sum() / z[0] ** 2)
-    _check.positive(z=z.ravel())
+    _check.above_zero(z=z.ravel())
     return np.asarray(ratio @ (1 / z[:-1] ** 2))
 
 
@@ -76,7 +76,7 @@ def mu(exposure: FloatArray, alpha: FloatArray, noise_to_step: FloatArray, sensi
         Range: 0 < alpha < 1 and positive noise; the ends are errors, not numbers.
     """
     _check.fraction(alpha=alpha)
-    _check.positive(noise_to_step=noise_to_step, sensitivity=sensitivity)
+    _check.above_zero(noise_to_step=noise_to_step, sensitivity=sensitivity)
     return np.asarray(sensitivity * np.sqrt(exposure * alpha / (1 - alpha)) / noise_to_step)
 
 
@@ -107,7 +107,8 @@ def mu_of_record_at_own_point(
     Guarantees:
         Unit: record. Adversary: everybody else together. Formula: the recursion above. Range: L_j >= 0 and true.
     """
-    _check.positive(steps=steps, z=z.ravel(), effective_noise=effective_noise.ravel(), clip=clip, examples=examples)
+    _check.above_zero(steps=steps, z=z.ravel(), effective_noise=effective_noise.ravel())
+    _check.positive(clip=clip, examples=examples)
     _check.not_negative(lipschitz=lipschitz)
     drift = np.zeros(z.shape[1])
     total = np.zeros(z.shape[1])
