@@ -15,7 +15,8 @@ from murmurcast.network import topologies
 from murmurcast.network.gains import Constant, Uniform
 from murmurcast.network.graph import Network
 from murmurcast.network.mixing import mixing, perron
-from murmurcast.power.largest_sum import _first_order, drawn_back, largest_sum
+from murmurcast.power.interior import largest_sum_inside
+from murmurcast.power.largest_sum import _first_order, _inside, _vertex, drawn_back, largest_sum
 from murmurcast.power.least_noise import least_noise
 from murmurcast.power.limits import Limits, limits, sparse
 from murmurcast.power.max_min import even_split, max_min
@@ -157,6 +158,28 @@ def test_infeasible_names_link_and_smallest_epsilon() -> None:
     shown = float(raised.value.hint.split("its minimum, is ")[1].split(";")[0])
     assert smallest <= shown <= smallest * 1.0001
     limits(network, noise, sensitivity, 3.0, smallest, 1e-5, 0.05, 0.98)  # and it does work
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_interior_method_agrees_with_the_vertex(seed: int) -> None:
+    within = some_limits(asymmetric_network(seed), seed)
+    found = drawn_back(within, _inside(within))
+    assert found.sum() == pytest.approx(largest_sum(within).sum(), rel=1e-7)
+    assert (found >= within.floor * (1 - 1e-7)).all()
+    assert (found <= within.ceiling).all()
+
+
+def test_interior_method_on_a_mid_sized_network() -> None:
+    within = some_limits(topologies.geometric(400, seed=1), 0)
+    start = (within.floor + 1 / (1 + within.cost.data.max())) / 2
+    found = largest_sum_inside(within, start)
+    assert found is not None  # it did not give up
+    assert drawn_back(within, found).sum() == pytest.approx(_vertex(within).sum(), rel=1e-8)
+
+
+def test_floor_that_binds_is_left_to_the_vertex_method() -> None:
+    within = some_limits(topologies.geometric(400, seed=1), 0)
+    assert max_min(within).min() == pytest.approx(even_split(within).min(), rel=1e-9)
 
 
 def test_first_order_method_of_large_networks_agrees_with_the_vertex() -> None:

@@ -1,9 +1,9 @@
 """The paper's program: the largest sum of alpha within the per-epoch limits.
 
-A linear program in which all coefficients are positive. HiGHS solves it to an exact vertex, small networks and large
-ones in which nodes hear their surroundings alike. In a large network without locality every factorisation fills up;
-there its first-order method comes within about 1e-4 of the optimum. Either way the result is scaled until all limits
-hold exactly.
+A linear program in which all coefficients are positive. HiGHS solves it to an exact vertex for small networks, and for
+large ones in which nodes hear their surroundings. In between, `interior` is quicker and comes within 1e-9. In a large
+network without locality every factorisation fills up; there HiGHS's first-order method comes within about 1e-4.
+Whichever it is, the result is scaled until all limits hold exactly.
 """
 
 from typing import Any
@@ -16,8 +16,10 @@ from scipy.sparse import csc_array, csc_matrix, csgraph, csr_array, eye_array, v
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.power.cone import solve_cone_program
+from murmurcast.power.interior import largest_sum_inside
 from murmurcast.power.limits import Limits, sparse
 
+_SMALL, _MIDDLE = 300, 3000  # nodes
 _WIDEST = 1000  # nodes in one layer
 _SHORT_ROWS = 50  # mean degree up to which a row holds all of a receiver's senders
 
@@ -27,7 +29,14 @@ def largest_sum(limits: Limits) -> FloatArray:
 
     The tie-break comes with the exact vertex; the first-order method's answer is merely the same every time.
     """
-    return drawn_back(limits, (_vertex if _widest_layer(limits) <= _WIDEST else _first_order)(limits))
+    nodes = len(limits.floor)
+    if nodes <= _SMALL:
+        alpha = _vertex(limits)
+    elif nodes <= _MIDDLE:
+        alpha = _inside(limits)
+    else:
+        alpha = _vertex(limits) if _widest_layer(limits) <= _WIDEST else _first_order(limits)
+    return drawn_back(limits, alpha)
 
 
 def drawn_back(limits: Limits, alpha: FloatArray) -> FloatArray:
@@ -50,6 +59,14 @@ def _vertex(limits: Limits) -> FloatArray:
     at_end = np.abs(np.asarray(solution.col_dual)[:nodes]) > 1e-9
     # As many multipliers as nodes fix every alpha: the optimum is this vertex alone.
     return alpha if binding.sum() + at_end.sum() >= nodes else _most_even(limits, alpha, binding, at_end)
+
+
+def _inside(limits: Limits) -> FloatArray:
+    """Half way between the floor and the largest even split is strictly inside, unless the floor itself binds."""
+    middle = (limits.floor + np.minimum(1 / (1 + limits.cost.data.max()), limits.ceiling)) / 2
+    strictly = (limits.used(middle) < 1 - 1e-9).all() and (middle > limits.floor * (1 + 1e-9)).all()
+    found = largest_sum_inside(limits, middle) if strictly else None
+    return _vertex(limits) if found is None else found
 
 
 def _first_order(limits: Limits) -> FloatArray:
