@@ -48,7 +48,7 @@ bench: $(READY)
 
 lock: $(READY)
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --universal --python-version 3.11 --group dev --no-emit-index-url --no-header pyproject.toml --output-file requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --group dev --no-emit-index-url --no-header pyproject.toml --output-file requirements.lock
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache reproduction

@@ -1,4 +1,7 @@
-"""A line for each way a setting breaks: what to know before trusting a plan's numbers."""
+"""A line for each way a setting breaks: what to know before trusting a plan's numbers.
+
+It stands below the plan, which asks for its lines: only the type checker needs to know a plan here.
+"""
 
 from typing import TYPE_CHECKING
 

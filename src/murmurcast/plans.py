@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
+from murmurcast.cautions import cautions
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 from murmurcast.network.mixing import Mixing
@@ -248,8 +249,6 @@ class Plan:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """A line for each way this setting breaks."""
-        from murmurcast.cautions import cautions
-
         return cautions(self)
 
     def linear_common(self, observers: tuple[int, ...]) -> FloatArray:
