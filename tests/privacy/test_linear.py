@@ -70,6 +70,20 @@ def test_filter_equals_full_covariance_for_all_coalitions(seed: int, nodes: int)
                 np.testing.assert_allclose((lower[target], upper[target]), direct, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_every_entry_of_q_equals_the_full_covariance(seed: int) -> None:
+    # Changing the gradients of two epochs only leaves Q[t, t] + 2 Q[t, t'] + Q[t', t'].
+    weights, effective, push, _ = setting(seed, epochs=8, nodes=5)
+    for observers in ((0,), (1, 3), (0, 2, 4)):
+        q = brute_force(weights, observers, effective, push)
+        for pair in combinations(range(7), 2):
+            masked = np.zeros_like(push)
+            masked[list(pair)] = push[list(pair)]
+            found = linear.common_direction(weights, observers, effective, masked)
+            expected = np.sqrt(q[:, pair][:, :, pair].sum(axis=(1, 2)))
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(200))
 def test_diagnostic_stays_below_the_certificate(seed: int) -> None:
     weights, effective, push, certified = setting(seed, epochs=2 + seed % 9)
