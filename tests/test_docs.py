@@ -71,8 +71,8 @@ def test_examples_print_what_is_shown(page: Path, folder: Path) -> None:
         if block.language in ("toml", "text") and named:
             (folder / named[0]).write_text(block.text)
         elif block.language == "console":
-            for session in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
-                command, _, shown = session.partition("\n")
+            for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+                command, _, shown = part.partition("\n")
                 if command.startswith("murmurcast"):
                     printed = run(command, folder)
                     assert matches(shown, printed), f"{command}\n--- shown\n{shown}\n--- printed\n{printed}"
