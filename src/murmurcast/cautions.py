@@ -17,7 +17,15 @@ _LINEAR_WORK = 2e9  # multiplications: a second or two
 
 def cautions(plan: "Plan") -> tuple[str, ...]:
     """All that apply, in the order of a plan's making."""
-    checks = (_corner_alpha, _theta_too_small, _power_exceeded, _formula_range, _corollary, _certified_cost)
+    checks = (
+        _corner_alpha,
+        _even_split,
+        _theta_too_small,
+        _power_exceeded,
+        _formula_range,
+        _corollary,
+        _certified_cost,
+    )
     return tuple(line for check in checks for line in check(plan))
 
 
@@ -32,12 +40,16 @@ def _corner_alpha(plan: "Plan") -> list[str]:
         nodes = np.flatnonzero(np.abs(plan.alpha / end - 1) < 1e-6)
         if nodes.size:
             lines.append(f"corner alpha: node {_few(nodes)} at power.{name} = {end:g}, where {what}")
-    if plan.fell_back_to_even:
-        lines.append(
-            f"even split: what objective {plan.rule.objective} prefers does not settle or is worse, so every node has "
-            f"the same alpha; a larger power.min or epsilon may let it settle"
-        )
     return lines
+
+
+def _even_split(plan: "Plan") -> list[str]:
+    if not plan.fell_back_to_even:
+        return []
+    return [
+        f"even split: what objective {plan.rule.objective} prefers does not settle or is worse, so every node has "
+        f"the same alpha; a larger power.min or epsilon may let it settle"
+    ]
 
 
 def _theta_too_small(plan: "Plan") -> list[str]:

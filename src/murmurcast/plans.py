@@ -110,7 +110,8 @@ class PowerRule:
 
     Args:
         objective: "sum" (the paper's: largest sum of alpha), "max-min" (largest least alpha) or "noise" (least noise in
-            the consensus). With a total budget and given noise one alpha is best for all three.
+            the consensus). With a total budget and given noise every node takes the largest alpha it can; the objective
+            then only decides between that and an even split.
         minimum: Least alpha. Below it a node's data would hardly count.
         maximum: Greatest alpha. Above it a node would hardly have noise of its own.
         alpha: The split where the noise is found for it (`noise_to_step = "auto"`), one number or one per node.

@@ -217,3 +217,12 @@ def test_ten_thousand_nodes_without_locality(strength: float) -> None:
     alpha = largest_sum(within)
     assert within.used(alpha).max() <= 1 + 1e-12
     assert alpha.sum() > even_split(within).sum()
+
+
+def test_max_min_where_every_limit_binds_is_the_even_split() -> None:
+    # Every alpha is held: nothing is left to solve, however many links there are.
+    network = topologies.complete(250, gain=Constant())
+    within = limits(network, np.full(250, 10.0), np.full(250, 33.0), 1.0, 1.0, 1e-5, 0.001, 0.99)
+    alpha = max_min(within)
+    assert 0.1 < alpha[0] < 0.9
+    np.testing.assert_array_equal(alpha, even_split(within))

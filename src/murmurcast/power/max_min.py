@@ -9,7 +9,13 @@ from murmurcast.power.limits import Limits
 
 def max_min(limits: Limits) -> FloatArray:
     """[nodes] the alpha whose least entry is largest; among those, the one of largest sum."""
-    return largest_sum(limits._replace(floor=even_split(limits)))
+    level = even_split(limits)
+    # Raising any alpha that a binding limit holds would break it, so those stay; often that is all of them.
+    tight = np.unique(limits.receiver[limits.used(level) >= 1 - 1e-10])
+    held = np.isin(np.arange(len(level)), limits.share[tight].indices)
+    if held.all():
+        return level
+    return largest_sum(limits._replace(floor=level, ceiling=np.where(held, level, limits.ceiling)))
 
 
 def even_split(limits: Limits) -> FloatArray:

@@ -8,7 +8,7 @@ bound of the worst case: a relay whose gradient depends on its state leaks more.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numpy as np  # and no scipy.linalg: its BLAS threads and numpy's get in each other's way, 30 times slower
+import numpy as np  # and no scipy.linalg: its BLAS threads and numpy's get in each other's way, 40 times slower
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
