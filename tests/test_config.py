@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from murmurcast import config
 from murmurcast.errors import Error
+from murmurcast.experiment import Experiment
 from murmurcast.network import gains
 
 MINIMAL = """
@@ -19,7 +20,7 @@ epsilon = 1.0
 """
 
 
-def parse(text: str = MINIMAL, **overrides: str) -> config.Experiment:
+def parse(text: str = MINIMAL, **overrides: str) -> Experiment:
     return config.parse(text.encode(), "my.toml", {key.replace("__", "."): value for key, value in overrides.items()})
 
 

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from murmurcast import figures
+from murmurcast.data import datasets
 from murmurcast.errors import Error
 from murmurcast.network import topologies
 from murmurcast.planner import plan
@@ -46,6 +48,25 @@ def test_network_without_positions_and_without_split(tmp_path: Path) -> None:
     first = (tmp_path / "a.svg").read_bytes()
     figures.save(figures.network_figure(asymmetric_network(1)), tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_bytes() == first
+
+
+def test_every_count_of_a_small_partition_is_written() -> None:
+    partition = datasets.digits().partition("sorted", nodes=4)
+    figure = figures.partition_figure(partition)
+    figure.canvas.draw()
+    sizes, labels = figure.axes
+    assert [text.get_text() for text in sizes.texts] == [str(size) for size in partition.sizes]
+    # Column by column: node first, so that a transposed table cannot pass.
+    placed = {(text.get_position()[0], text.get_position()[1]): text.get_text() for text in labels.texts}
+    assert placed == {(node, label): str(n) for (node, label), n in np.ndenumerate(partition.table) if n}
+
+
+@pytest.mark.parametrize(("name", "nodes"), [("digits", 60), ("digits", 1000), ("least-squares", 4)])
+def test_larger_partitions_and_values_can_be_drawn(name: str, nodes: int, tmp_path: Path) -> None:
+    figure = figures.partition_figure(datasets.load(name).partition("iid", nodes))
+    figures.save(figure, tmp_path / "a.png")
+    assert (tmp_path / "a.png").stat().st_size > 5_000
+    assert len(figure.axes) == (3 if name == "digits" else 1)  # sizes, labels, colour bar
 
 
 def test_other_formats_are_refused(tmp_path: Path) -> None:

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from murmurcast import figures
-    from murmurcast.config import Experiment, load
+    from murmurcast.algorithms.base import Algorithm
+    from murmurcast.algorithms.central_dp import central_dp
+    from murmurcast.algorithms.local_only import local_only
+    from murmurcast.algorithms.mped2fl import mped2fl
+    from murmurcast.algorithms.noiseless import noiseless
+    from murmurcast.algorithms.ped2fl import ped2fl
+    from murmurcast.algorithms.power_controlled import power_controlled
+    from murmurcast.comparison import compare
+    from murmurcast.config import load
+    from murmurcast.data import datasets
     from murmurcast.errors import Error, Infeasible, NotConnected
+    from murmurcast.experiment import Experiment
     from murmurcast.network import gains, mixing, topologies
     from murmurcast.network.files import read_gains
     from murmurcast.network.graph import Network
@@ -20,14 +30,20 @@ if TYPE_CHECKING:
     from murmurcast.privacy.certificate import Certificate
     from murmurcast.privacy.linear import Linear
     from murmurcast.privacy.per_epoch import PaperClaim
+    from murmurcast.problems.quadratic import Quadratic
+    from murmurcast.problems.ridge import RidgeRegression
+    from murmurcast.problems.softmax import SoftmaxRegression
+    from murmurcast.results import Result, load_run
+    from murmurcast.runner import run
     from murmurcast.schedule import Schedule
 
 _HOME = {
+    "Algorithm": "algorithms.base",
     "Budget": "plans",
     "Certificate": "privacy.certificate",
     "ClippedGradients": "plans",
     "Error": "errors",
-    "Experiment": "config",
+    "Experiment": "experiment",
     "Infeasible": "errors",
     "Linear": "privacy.linear",
     "Mixing": "network.mixing",
@@ -36,20 +52,35 @@ _HOME = {
     "PaperClaim": "privacy.per_epoch",
     "Plan": "plans",
     "PowerRule": "plans",
+    "Quadratic": "problems.quadratic",
+    "Result": "results",
+    "RidgeRegression": "problems.ridge",
     "Schedule": "schedule",
+    "SoftmaxRegression": "problems.softmax",
+    "central_dp": "algorithms.central_dp",
+    "compare": "comparison",
+    "datasets": "data.datasets",
     "figures": "figures",
     "gains": "network.gains",
     "gaussian": "privacy.gaussian",
     "load": "config",
+    "load_run": "results",
+    "local_only": "algorithms.local_only",
     "mixing": "network.mixing",
     "mixing_rate": "network.mixing",
+    "mped2fl": "algorithms.mped2fl",
+    "noiseless": "algorithms.noiseless",
+    "ped2fl": "algorithms.ped2fl",
     "plan": "planner",
+    "power_controlled": "algorithms.power_controlled",
     "read_gains": "network.files",
+    "run": "runner",
     "topologies": "network.topologies",
 }
-_MODULES = ("figures", "gains", "gaussian", "mixing", "topologies")
+_MODULES = ("datasets", "figures", "gains", "gaussian", "mixing", "topologies")
 
 __all__ = [
+    "Algorithm",
     "Budget",
     "Certificate",
     "ClippedGradients",
@@ -63,15 +94,29 @@ __all__ = [
     "PaperClaim",
     "Plan",
     "PowerRule",
+    "Quadratic",
+    "Result",
+    "RidgeRegression",
     "Schedule",
+    "SoftmaxRegression",
+    "central_dp",
+    "compare",
+    "datasets",
     "figures",
     "gains",
     "gaussian",
     "load",
+    "load_run",
+    "local_only",
     "mixing",
     "mixing_rate",
+    "mped2fl",
+    "noiseless",
+    "ped2fl",
     "plan",
+    "power_controlled",
     "read_gains",
+    "run",
     "topologies",
 ]
 

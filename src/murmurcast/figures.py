@@ -1,4 +1,4 @@
-"""Figures: the network with its gains and power split, and who learns how much of whom."""
+"""Figures: networks and plans, who holds which labels, and the courses of runs."""
 
 import io
 from pathlib import Path
@@ -16,10 +16,16 @@ from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from murmurcast.data.partition import Partition
     from murmurcast.plans import Plan
+    from murmurcast.results import Result
 
 _MODEL, _NOISE, _LINK, _INK = "#1f6f8b", "#f2b705", "#8a8f98", "#20242b"
-_LABELLED_UP_TO, _MATRIX_UP_TO = 12, 500  # nodes
+_COURSES, _DASHES = (_MODEL, "#d1495b", _INK, "#3a7d44", "#7b4b94", "#c77d0a"), ("-", "--", ":")
+_LABELLED_UP_TO, _BARS_UP_TO, _MATRIX_UP_TO = 12, 120, 500  # nodes
+_LABELS_WRITTEN = 24  # of a data set
 FORMATS = (".png", ".pdf", ".svg")
 
 
@@ -43,6 +49,86 @@ def network_figure(network: Network, alpha: FloatArray | None = None) -> Figure:
     figure = Figure(figsize=(5.6, 5.2), layout="constrained")
     draw_network(figure.subplots(), network, alpha)
     return figure
+
+
+def partition_figure(partition: "Partition") -> Figure:
+    """Above how many examples every node holds, below of which labels (not for regression)."""
+    names, nodes = partition.dataset.label_names, partition.nodes
+    rows = min(max(len(names), 4), _LABELS_WRITTEN)
+    heights = (1.0, 0.3 * rows) if names else (1.0,)
+    figure = Figure(figsize=(min(max(5.5, 1.5 + 0.62 * nodes), 10.5), 1.4 + sum(heights)), layout="constrained")
+    axes = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)[:, 0]
+    few = nodes <= _LABELLED_UP_TO
+    # With many nodes one filled outline: thousands of bars would be slow and leave hairlines between them.
+    if nodes <= _BARS_UP_TO:
+        axes[0].bar(range(nodes), partition.sizes, width=0.8, color=_MODEL)
+    else:
+        axes[0].stairs(partition.sizes, np.arange(nodes + 1) - 0.5, fill=True, color=_MODEL)
+    axes[0].tick_params(axis="x", bottom=not names)
+    axes[0].set_ylim(0, float(partition.sizes.max()) * (1.3 if few else 1.05))
+    axes[0].set_ylabel("examples")
+    axes[0].spines[["top", "right"]].set_visible(False)
+    if few:
+        for node, size in enumerate(partition.sizes):
+            axes[0].text(node, size, str(size), ha="center", va="bottom", fontsize=9, color=_INK)
+        axes[0].set_xticks(range(nodes))
+    axes[0].set_xlim(-0.5, nodes - 0.5)
+    rule = getattr(partition.rule, "kind", type(partition.rule).__name__)
+    axes[0].set_title(f"{partition.dataset.name}, {rule}, {nodes} nodes", color=_INK, fontsize=11)
+    if names:
+        _draw_labels(axes[1], partition, written=few and len(names) <= _LABELS_WRITTEN)
+    axes[-1].set_xlabel("node")
+    return figure
+
+
+def courses_figure(runs: "Sequence[Result]", metric: str) -> Figure:
+    """A figure of all runs against epochs and against channel uses: mean over nodes, band over seeds."""
+    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    for index, run in enumerate(runs):
+        by_seed = np.asarray(run.metrics[metric].mean("node"))
+        mean, colour = by_seed.mean(axis=0), _COURSES[index % len(_COURSES)]
+        spread = by_seed.std(axis=0, ddof=1) if len(by_seed) > 1 else np.zeros_like(mean)
+        for side, coordinate in zip(axes, ("epoch", "channel_uses"), strict=True):
+            at = np.asarray(run.metrics[coordinate])
+            if coordinate == "channel_uses" and not at.any():
+                continue  # it never uses the channel: there is no course to draw
+            dashes = _DASHES[index // len(_COURSES) % len(_DASHES)]
+            side.plot(at, mean, color=colour, linestyle=dashes, linewidth=1.6, label=run.name)
+            side.fill_between(at, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
+    for side, label in zip(axes, ("epochs", "channel uses"), strict=True):
+        side.set_xlabel(label)
+        side.grid(color=_LINK, alpha=0.25, linewidth=0.6)
+        side.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel(metric.replace("_", " "))
+    if len(runs) > 1:
+        axes[0].legend(frameon=False)
+    return figure
+
+
+def _draw_labels(axes: Axes, partition: "Partition", *, written: bool) -> None:
+    """Labels by node, the darker the more examples; grey where there are none."""
+    table, names = partition.table.T, partition.dataset.label_names
+    # The square root keeps small counts visible beside large ones; the palest blue still differs from none.
+    shades = mpl.colors.LinearSegmentedColormap.from_list(
+        "counts", mpl.colormaps["Blues"](np.linspace(0.22, 0.95, 256))
+    )
+    norm = mpl.colors.PowerNorm(0.5, vmin=0, vmax=int(table.max()))
+    image = axes.imshow(np.ma.masked_equal(table, 0), cmap=shades, norm=norm, aspect="auto", interpolation="none")
+    axes.set_facecolor("#f3f4f6")
+    step = -(-len(names) // _LABELS_WRITTEN)
+    axes.set_yticks(range(0, len(names), step), [name[:20] for name in names[::step]])
+    axes.set_ylabel("label")
+    axes.tick_params(axis="y", length=0)
+    if partition.nodes <= _BARS_UP_TO and step == 1:
+        axes.hlines(np.arange(1, len(names)) - 0.5, -0.5, partition.nodes - 0.5, color="white", linewidth=1)
+        axes.vlines(np.arange(1, partition.nodes) - 0.5, -0.5, len(names) - 0.5, color="white", linewidth=1)
+    if not written:
+        axes.figure.colorbar(image, ax=axes, label="examples", pad=0.01)
+        return
+    for label, node in np.argwhere(table > 0):
+        colour = "white" if norm(table[label, node]) > 0.62 else _INK
+        axes.text(node, label, str(table[label, node]), ha="center", va="center", fontsize=8.5, color=colour)
 
 
 def save(figure: Figure, path: Path | str) -> None:

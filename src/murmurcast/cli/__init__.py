@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
+from murmurcast.cli.compare import compare
 from murmurcast.cli.plan import plan
+from murmurcast.cli.run import run
 from murmurcast.errors import Error
 
 app = typer.Typer(
@@ -18,6 +20,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("plan")(plan)
+app.command("run")(run)
+app.command("compare")(compare)
 
 # typer keeps its usage errors to itself; this is the class all of them share.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -51,7 +55,7 @@ def main() -> None:
         if not text:  # no command was given: the help has been shown
             sys.exit(2)
         _fail(text, "see murmurcast --help, or murmurcast COMMAND --help")
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
         # The reader (head, less) has left; there is nobody to tell. Keep Python from complaining at exit.

@@ -1,14 +1,12 @@
 """A plan as tables, for people."""
 
-import sys
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
+from murmurcast.cli import _tables
+from murmurcast.cli._tables import show_table
 from murmurcast.network.mixing import mixing_rate
 from murmurcast.privacy import gaussian
 
@@ -21,7 +19,7 @@ _NODES_SHOWN, _MATRIX_UP_TO, _RATE_UP_TO = 20, 12, 300
 
 def show(plan: "Plan", linears: "dict[tuple[int, ...], Linear]") -> None:
     """Prints the whole plan."""
-    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    console = _tables.console()
     console.print(_glance(plan))
     _show_nodes(console, plan)
     _show_matrix(console, plan)
@@ -30,21 +28,6 @@ def show(plan: "Plan", linears: "dict[tuple[int, ...], Linear]") -> None:
         _show_linear(console, plan, members, found)
     for line in plan.warnings:
         console.print(f"[yellow]warning:[/yellow] {line}")
-
-
-def _show(console: Console, title: str, rows: Iterable[Iterable[str]], headings: Iterable[str], note: str = "") -> None:
-    """A titled table, first column to the left where it is words."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    listed = [list(row) for row in rows]
-    for column, heading in enumerate(headings):
-        words = any(row[column][:1].isalpha() for row in listed)
-        table.add_column(heading, justify="left" if words else "right")
-    for row in listed:
-        table.add_row(*row)
-    console.print(f"\n[bold]{title}[/bold]")
-    console.print(table)
-    if note:
-        console.print(note, style="dim")
 
 
 def _glance(plan: "Plan") -> str:
@@ -82,7 +65,7 @@ def _show_nodes(console: Console, plan: "Plan") -> None:
         (str(node), f"{plan.network.degree[node]:.0f}", *(f"{values[node]:.4g}" for values in numbers))
         for node in sorted(order.tolist())
     )
-    _show(console, title, rows, headings, _node_caption(plan))
+    show_table(console, title, rows, headings, _node_caption(plan))
 
 
 def _node_caption(plan: "Plan") -> str:
@@ -111,7 +94,7 @@ def _show_matrix(console: Console, plan: "Plan") -> None:
     )
     headings = ("receiver", *map(str, range(plan.network.nodes)))
     note = "* binds" if binding.data.any() else ""
-    _show(console, f"{title} (row: who learns, column: about whom)", rows, headings, note)
+    show_table(console, f"{title} (row: who learns, column: about whom)", rows, headings, note)
 
 
 def _show_costs(console: Console, plan: "Plan") -> None:
@@ -129,7 +112,7 @@ def _show_costs(console: Console, plan: "Plan") -> None:
     if claim.delta < 1:
         same = float(gaussian.epsilon(certified.mu.max(), claim.delta))
         rows.append(("", f"{same:.4g}", f"{claim.delta:.4g}", "the same certificate at the paper's delta"))
-    _show(console, f"What {plan.schedule.epochs} epochs cost", rows, ("", "epsilon", "delta", "what it is"))
+    show_table(console, f"What {plan.schedule.epochs} epochs cost", rows, ("", "epsilon", "delta", "what it is"))
 
 
 def _show_linear(console: Console, plan: "Plan", members: tuple[int, ...], found: "Linear") -> None:
@@ -145,4 +128,4 @@ def _show_linear(console: Console, plan: "Plan", members: tuple[int, ...], found
         return str(node), f"{found.mu_common[node]:.4g}", worst, f"{leaked:.4g}"
 
     headings = ("target", "mu common", "mu worst", "epsilon worst")
-    _show(console, f"Linear diagnostic, {who} (not a guarantee)", map(row, targets), headings, note)
+    show_table(console, f"Linear diagnostic, {who} (not a guarantee)", map(row, targets), headings, note)

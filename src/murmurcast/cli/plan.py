@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from murmurcast.cli._options import AsJson, Sets, overrides
 from murmurcast.errors import Error
 
 if TYPE_CHECKING:
@@ -14,10 +15,7 @@ if TYPE_CHECKING:
 
 def plan(
     file: Annotated[Path | None, typer.Argument(help="The experiment, a TOML file.", show_default=False)] = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a value, such as privacy.epsilon=2. Repeatable."),
-    ] = None,
+    sets: Sets = None,
     observer: Annotated[
         list[str] | None,
         typer.Option(
@@ -28,7 +26,7 @@ def plan(
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw network and epsilon matrix as .png, .pdf or .svg.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    as_json: AsJson = False,
     example: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Print a commented file to start from: paper-1, paper-2 or ring."),
@@ -59,7 +57,7 @@ def plan(
     if figure is not None:
         _demand_figure_possible(figure)
     coalitions = [_members(names) for names in observer or []]
-    experiment = config.load(file, dict(_split_override(item) for item in sets or []))
+    experiment = config.load(file, overrides(sets))
     made, linears = _work(experiment, file.parent, coalitions)
     if figure is not None:
         from murmurcast import figures
@@ -106,13 +104,6 @@ def _demand_figure_possible(figure: Path) -> None:
 
     figures.demand_format(figure)
     _files.demand_writable(figure)
-
-
-def _split_override(item: str) -> tuple[str, str]:
-    key, equals, value = item.partition("=")
-    if not equals:
-        raise Error(f'--set {item}: there is no "="', hint="write --set section.key=value, such as privacy.epsilon=2")
-    return key.strip(), value.strip()
 
 
 def _members(names: str) -> tuple[int, ...]:

@@ -1,0 +1,82 @@
+"""Private learning with a trusted server, at the same total cost: the ceiling for learning without one.
+
+    sent_k = g_k(x_{t-1}) + rho/sqrt(K) eta_k                        eta_k ~ N(0, 1); nothing but noise in epoch 1
+    x_t   <- Proj( x_{t-1} - gamma_{t-1} sum_k sent_k )              the server reveals the sum and nothing else
+
+Weights: all the same; everybody holds the same model. It minimises the sum of all f_i with Algorithm 1's steps.
+Noise: the sum carries standard deviation rho = S sqrt(T - 1)/mu, so that T - 1 exposed gradients cost mu.
+Channel uses: 2 per epoch, the sum up and the model down.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from murmurcast.algorithms.base import Algorithm, Leaf, Local, Model, Promise, Server, same_always
+from murmurcast.plans import Plan
+
+
+class State(NamedTuple):
+    """What a node needs for its next step.
+
+    Attributes:
+        own: x, the same at all nodes.
+        published: The same again: it is public.
+        gradient: g(x), to be sent next.
+    """
+
+    own: Model
+    published: Model
+    gradient: Model
+
+
+class Sending(NamedTuple):
+    """noise: rho/sqrt(K)."""
+
+    noise: Leaf
+
+
+class Receiving(NamedTuple):
+    """step: gamma_{t-1}, 0 in the first epoch."""
+
+    step: Leaf
+
+
+def central_dp(plan: Plan) -> Algorithm:
+    """Noisy gradient descent at a server that everybody trusts with the sum of gradients.
+
+    Guarantees:
+        Unit: the plan's. Adversary: everybody but the server, who sees all models. Formula: mu^2 = (T - 1) (S/rho)^2,
+        with mu the largest of the plan's nodes. Range: gradients clipped as planned.
+    """
+    nodes, epochs = plan.network.nodes, plan.schedule.epochs
+    mu = float(plan.certificate.mu.max())
+    rho = plan.sensitivity.max() * np.sqrt(epochs - 1) / mu
+
+    def init(model: Model) -> State:
+        return State(model, model, jnp.zeros_like(model))
+
+    def send(here: Sending, state: State, noise: jax.Array) -> jax.Array:
+        return state.gradient + here.noise * noise
+
+    def update(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:  # noqa: ARG001
+        own = local.project(state.own - here.step * heard)
+        return State(own, own, local.gradient_at_public(own))
+
+    return Algorithm(
+        name="central-dp",
+        plan=plan,
+        medium=Server(),
+        sending=Sending(same_always(np.full(nodes, rho / np.sqrt(nodes)))),
+        receiving=Receiving(np.concatenate([[0.0], plan.schedule.steps[:-1]])),
+        channel_uses=2,
+        promise=Promise(
+            plan.sensitivity * np.sqrt(epochs - 1) / rho, f"unit {plan.budget.unit}, if the server is trusted"
+        ),
+        settings={},
+        init=init,
+        send=send,
+        update=update,
+    )

@@ -1,0 +1,123 @@
+"""Algorithm 1 of the paper: power-controlled private learning by multicast.
+
+    sent_k  = sqrt(alpha_k p_k) x_k + sqrt(beta_k p_k) eta_k          eta_k ~ N(0, sigma_k,t^2), fresh each epoch
+    heard_i = sum_{j in N_i} h_ji sent_j
+    m_i     = heard_i / (c_i R) + (1 - d_i/R) sent_i / sqrt(alpha_i p_i)
+    x_i    <- Proj( m_i - gamma_t g_i / z_ii,t )
+
+Weights: the row-stochastic A of the plan; dividing by z makes the network minimise the plain sum of all f_i.
+Noise: one draw per node, the same in the signal and in the node's own term; leaving it out there would break the proof.
+Channel uses: 1 per epoch.
+"""
+
+from typing import Literal, NamedTuple
+
+import jax
+import numpy as np
+
+from murmurcast import _check
+from murmurcast.algorithms.base import Air, Algorithm, Leaf, Local, Promise, State, same_always, start, without_repeats
+from murmurcast.errors import Error
+from murmurcast.plans import Plan
+
+GradientAt = Literal["mixed", "own"]
+Publish = Literal["last", "average"]
+_AVERAGE_LEAN = 3  # weights grow like t^3: early, rough points are soon forgotten
+
+
+class Sending(NamedTuple):
+    """Constants of what is sent.
+
+    Attributes:
+        amplitude: sqrt(alpha p).
+        noise: sqrt(beta p) q, the noise in units of its time course.
+        course: sigma_t / q.
+    """
+
+    amplitude: Leaf
+    noise: Leaf
+    course: Leaf
+
+
+class Receiving(NamedTuple):
+    """Constants of what is made of what is heard.
+
+    Attributes:
+        heard: 1/(c R).
+        kept: (1 - d/R)/sqrt(alpha p).
+        step: gamma_t.
+        z: What the gradient is divided by.
+        newest: Weight of the newest mixed point in the published model.
+    """
+
+    heard: Leaf
+    kept: Leaf
+    step: Leaf
+    z: Leaf
+    newest: Leaf
+
+
+def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: Publish = "last") -> Algorithm:
+    """Algorithm 1.
+
+    Args:
+        plan: The plan; its z is recursive or starts at its limit.
+        gradient_at: "mixed", the public mixed point, which unit record needs; or "own", the paper's.
+        publish: "last", the newest mixed point, or "average", an average of all of them that favours later ones. Both
+            are functions of what was sent and cost nothing.
+
+    Guarantees:
+        Unit: the plan's. Adversary: everybody else together, hearing every antenna, and all published models.
+        Formula: `Plan.certificate`. Range: gradients clipped as planned, x itself stays on the node.
+    """
+    if plan.budget.unit == "record" and gradient_at == "own":
+        raise Error(
+            "unit record is certified only for gradients at the public mixed point",
+            hint='set gradient_at = "mixed", or unit = "node"',
+        )
+    demand_gradient_at(gradient_at)
+    if publish not in ("last", "average"):
+        raise Error(f'publish is "{publish}"', hint=_check.nearest(publish, ("last", "average")))
+    network, mixing = plan.network, plan.mixing
+    amplitude = np.sqrt(plan.alpha * network.power)
+    epochs = np.arange(1.0, plan.schedule.epochs + 1)
+    lean = (1 + _AVERAGE_LEAN) / (epochs + _AVERAGE_LEAN)
+
+    def send(here: Sending, state: State, noise: jax.Array) -> jax.Array:
+        return here.amplitude * state.own + here.noise * here.course * noise
+
+    def update(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:
+        mixed = here.heard * heard + here.kept * sent
+        gradient = local.gradient_at_public(mixed) if gradient_at == "mixed" else local.gradient_at_private(state.own)
+        own = local.project(mixed - here.step / here.z * gradient)
+        return State(own, mixed if publish == "last" else state.published + here.newest * (mixed - state.published))
+
+    return Algorithm(
+        name="power-controlled",
+        plan=plan,
+        medium=Air(network.gains),
+        sending=Sending(
+            amplitude=same_always(amplitude),
+            noise=same_always(np.sqrt(plan.beta * network.power) * plan.noise_to_step),
+            course=plan.schedule.noise_course,
+        ),
+        receiving=Receiving(
+            heard=same_always(1 / (mixing.compensation * mixing.normaliser)),
+            kept=same_always((1 - network.degree / mixing.normaliser) / amplitude),
+            step=plan.schedule.steps,
+            z=without_repeats(plan.z),
+            newest=lean,
+        ),
+        channel_uses=1,
+        promise=Promise(plan.certificate.mu, f"certificate, unit {plan.budget.unit}, against everybody"),
+        settings={"gradient_at": gradient_at, "publish": publish},
+        init=start,
+        send=send,
+        update=update,
+    )
+
+
+def demand_gradient_at(gradient_at: str) -> None:
+    """The point is a known one."""
+    if gradient_at not in ("mixed", "own"):
+        raise Error(f'gradient_at is "{gradient_at}"', hint=_check.nearest(gradient_at, ("mixed", "own")))

@@ -1,0 +1,109 @@
+"""A run cut short, kept so that it can go on to the very same numbers.
+
+A checkpoint holds the nodes' own models, which privacy does not cover: it stays where the run is and is removed when
+the run is done.
+"""
+
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from murmurcast import _files
+from murmurcast.engine.loop import Carry
+from murmurcast.engine.train import Point, Record
+from murmurcast.errors import Error
+from murmurcast.problems.base import Problem
+
+_FORMAT = 1
+
+
+class Checkpoint(NamedTuple):
+    """Everything a run needs to go on.
+
+    Attributes:
+        digest: Of the problem's data and the settings; a run on other data must not go on from here.
+        finished: The records of the groups of seeds that are done, and their published models.
+        point: Where the group under way has come to; its carry in NumPy arrays of real nodes and seeds.
+    """
+
+    digest: str
+    finished: tuple[tuple[tuple[Record, ...], Any], ...]
+    point: Point
+
+
+def digest(problem: Problem, *settings: object) -> str:
+    """A fingerprint of data and settings."""
+    state = hashlib.blake2b(repr(settings).encode(), digest_size=16)
+    for leaf in jax.tree.leaves((problem.local_data(), problem.test_data())):
+        state.update(np.ascontiguousarray(leaf).data)
+    return state.hexdigest()
+
+
+def save(path: Path, checkpoint: Checkpoint) -> None:
+    """Writes all of it or nothing."""
+    arrays: dict[str, Any] = {}
+    point = checkpoint.point
+    head = {
+        "format": _FORMAT,
+        "digest": checkpoint.digest,
+        "epoch": point.epoch,
+        "seconds": point.seconds,
+        "records": _packed("now", point.records, arrays),
+        "finished": [
+            _packed(f"group{number}", records, arrays) for number, (records, _) in enumerate(checkpoint.finished)
+        ],
+    }
+    for number, (_, published) in enumerate(checkpoint.finished):
+        arrays[f"published{number}"] = published
+    for number, leaf in enumerate(jax.tree.leaves(point.carry)):
+        arrays[f"carry{number}"] = leaf
+    content = io.BytesIO()
+    np.savez(content, head=np.array(json.dumps(head)), **arrays)
+    _files.write_atomically(path, content.getvalue())
+
+
+def load(path: Path, like: Carry) -> Checkpoint:
+    """Reads a checkpoint whose carry has the structure of `like`."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+        head = json.loads(str(arrays["head"]))
+        if head["format"] != _FORMAT:
+            raise ValueError("another version")
+        leaves, structure = jax.tree.flatten(like)
+        carry = jax.tree.unflatten(structure, [arrays[f"carry{number}"] for number in range(len(leaves))])
+        return Checkpoint(
+            head["digest"],
+            tuple(
+                (_unpacked(f"group{number}", packed, arrays), arrays[f"published{number}"])
+                for number, packed in enumerate(head["finished"])
+            ),
+            Point(int(head["epoch"]), carry, float(head["seconds"]), _unpacked("now", head["records"], arrays)),
+        )
+    except (OSError, ValueError, KeyError, TypeError, EOFError) as problem:
+        raise Error(
+            f"{path} cannot be read as a checkpoint ({type(problem).__name__})",
+            hint="remove the folder and run again without --resume",
+        ) from None
+
+
+def _packed(prefix: str, records: tuple[Record, ...], arrays: dict[str, Any]) -> list[dict[str, Any]]:
+    for number, record in enumerate(records):
+        arrays |= {f"{prefix}.{number}.{name}": value for name, value in record.figures.items()}
+    return [{"epoch": r.epoch, "seconds": r.seconds, "names": list(r.figures)} for r in records]
+
+
+def _unpacked(prefix: str, packed: list[dict[str, Any]], arrays: dict[str, Any]) -> tuple[Record, ...]:
+    return tuple(
+        Record(
+            int(item["epoch"]),
+            float(item["seconds"]),
+            {name: arrays[f"{prefix}.{number}.{name}"] for name in item["names"]},
+        )
+        for number, item in enumerate(packed)
+    )

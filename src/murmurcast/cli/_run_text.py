@@ -1,0 +1,99 @@
+"""A run for people, and for programs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.markup import escape
+
+from murmurcast.cli import _tables
+
+if TYPE_CHECKING:
+    from murmurcast.algorithms.base import Algorithm
+    from murmurcast.problems.base import Problem
+    from murmurcast.results import Result
+
+
+def show_beginning(algorithm: "Algorithm", problem: "Problem", warned: tuple[str, ...]) -> None:
+    """Who holds what, and what may surprise."""
+    console = _tables.console()
+    partition = getattr(problem, "data", None)
+    if partition is not None:
+        console.print(f"[bold]Data[/bold]     {escape(repr(partition.dataset))}", soft_wrap=True)
+        console.print(partition.as_text(), markup=False, soft_wrap=True)
+    for line in (*warned, *warnings(algorithm, problem)):
+        console.print(f"[yellow]warning:[/yellow] {escape(line)}", soft_wrap=True)
+
+
+def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
+    """What may surprise about data, plan and algorithm."""
+    partition = getattr(problem, "data", None)
+    lines = [] if partition is None else list(partition.warnings)
+    if problem.clipping == "none":
+        lines.append("gradients are not clipped: every epsilon of the plan is nominal, and nothing is promised")
+    if np.isinf(algorithm.promise.mu).any():
+        lines.append(f"{algorithm.name}: {algorithm.promise.basis}")
+    return lines
+
+
+def show_end(result: "Result", folder: Path) -> None:
+    """Figures at the end, privacy, power, time."""
+    console = _tables.console()
+    info, metrics = result.info, result.metrics
+    rows = []
+    for model, what in (("own", "own, kept on the node"), ("published", "published"), ("mean", "mean of all own")):
+        for name in [str(key) for key in metrics if str(key).startswith(f"{model}_")]:
+            found = summary(result, name)
+            spread = f"{found['spread']:.4f}" if "spread" in found else ""
+            worst = f"{found['worst']:.4f} (node {found['worst_node']})" if "worst" in found else ""
+            rows.append((what, name.split("_", 1)[1], f"{found['mean']:.4f}", spread, worst))
+    seeds = f"{len(info['seeds'])} seed{'s' if len(info['seeds']) > 1 else ''}"
+    title = f"{info['algorithm']} after {int(metrics['epoch'][-1])} epochs, {seeds}"
+    _tables.show_table(console, title, rows, ("model", "figure", "mean", "spread over seeds", "worst node"))
+    privacy, seconds = info["privacy"], info["seconds"]
+    cost = f"epsilon {privacy['epsilon']:.4g}, delta {privacy['delta']:g}: " if privacy["epsilon"] is not None else ""
+    sent, loudest = result.final("sent_power"), float(metrics["loudest"].max())
+    lines = (
+        ("Privacy", f"{cost}{privacy['basis']}"),
+        ("", privacy["note"]),
+        ("Power", f"sent over budget {_range(sent)} in the last epoch, at most {loudest:.3g} in any"),
+        ("Channel", f"{int(metrics['channel_uses'][-1])} uses"),
+        ("Nodes", f"lie {float(result.final('consensus_error').mean()):.3g} from their mean (root mean square)"),
+        (
+            "Time",
+            f"{seconds['all']:.1f} s: {seconds['training']:.1f} s training, {seconds['compiling']:.1f} s setting up",
+        ),
+        ("Kept in", str(folder)),
+    )
+    for heading, line in lines:
+        console.print(f"[bold]{heading:<8}[/bold] {escape(line)}", soft_wrap=True)
+
+
+def summary(result: "Result", name: str) -> dict[str, Any]:
+    """A figure at the end: mean, spread over seeds, worst node."""
+    final = result.final(name)
+    per_seed = final.reshape(len(final), -1).mean(axis=1)
+    found: dict[str, Any] = {"mean": float(final.mean())}
+    if len(final) > 1:
+        found["spread"] = float(per_seed.std(ddof=1))
+    if final.ndim > 1:
+        by_node = final.mean(axis=0)
+        worst = int(by_node.argmin() if name.endswith("accuracy") else by_node.argmax())
+        found |= {"worst": float(by_node[worst]), "worst_node": worst}
+    return found
+
+
+def as_dict(result: "Result", folder: Path) -> dict[str, Any]:
+    """The run as one JSON object."""
+    names = [str(name) for name in result.metrics if result.metrics[name].dims[:2] == ("seed", "epoch")]
+    return {
+        "folder": str(folder),
+        **result.info,
+        "channel_uses": int(result.metrics["channel_uses"][-1]),
+        "final": {name: summary(result, name) for name in names},
+    }
+
+
+def _range(values: "np.typing.NDArray[Any]") -> str:
+    low, high = float(values.min()), float(values.max())
+    return f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g}"

@@ -1,0 +1,52 @@
+"""`murmurcast compare`: runs side by side."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from murmurcast.cli._options import AsJson
+
+
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs.", metavar="RUN...", show_default=False)],
+    metric: Annotated[
+        str | None,
+        typer.Option(help="What to compare, such as published_accuracy. Default: own_accuracy, or own_loss."),
+    ] = None,
+    mark: Annotated[
+        float | None, typer.Option(help="Time how soon runs reach this. Default: what the weakest ends with.")
+    ] = None,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the courses as .png, .pdf or .svg.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set runs side by side: where they ended, how far seeds and nodes lie apart, how soon they reached a mark.
+
+    Examples:
+        murmurcast compare runs/ours runs/rival
+
+        murmurcast compare runs/* --metric published_accuracy --mark 0.8
+
+        murmurcast compare runs/ours runs/rival --figure courses.pdf
+    """
+    from murmurcast import _files, figures
+    from murmurcast.comparison import compare as side_by_side
+    from murmurcast.results import load_run
+
+    if figure is not None:
+        figures.demand_format(figure)
+        _files.demand_writable(figure)
+    loaded = [load_run(folder) for folder in runs]
+    found = side_by_side(*loaded, metric=metric, mark=mark)
+    if figure is not None:
+        figures.save(figures.courses_figure(loaded, found.metric), figure)
+    if as_json:
+        import json
+
+        rows = [row._asdict() for row in found.rows]
+        typer.echo(json.dumps({"metric": found.metric, "mark": found.mark, "runs": rows}, allow_nan=False))
+        return
+    from murmurcast.cli import _tables
+
+    note = "mean over nodes and seeds; spread: standard deviation over seeds; uses: of the channel"
+    _tables.show_table(_tables.console(), f"At the end, {found.metric}", found.cells, found.headings, note)

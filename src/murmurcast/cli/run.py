@@ -1,0 +1,205 @@
+"""`murmurcast run`: train, and keep what came out."""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from murmurcast.cli._options import AsJson, Sets, overrides
+from murmurcast.errors import Error
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from murmurcast.algorithms.base import Algorithm
+    from murmurcast.experiment import Experiment
+    from murmurcast.problems.base import Problem
+    from murmurcast.results import Result
+
+
+def run(
+    file: Annotated[Path, typer.Argument(help="The experiment, a TOML file.", show_default=False)],
+    sets: Sets = None,
+    seeds: Annotated[int | None, typer.Option(help="Run seeds 0 to N-1.", metavar="N", show_default=False)] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where to keep the run. Default: runs/NAME-OF-FILE.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a network of models as an experiment file says.
+
+    Ctrl-C writes a checkpoint; --resume goes on from it to the very same numbers.
+
+    Examples:
+        murmurcast plan --example digits > digits.toml
+
+        murmurcast run digits.toml
+
+        murmurcast run digits.toml --seeds 5 --set algorithm.name=mped2fl --out runs/rival
+
+        murmurcast compare runs/digits runs/rival
+    """
+    from rich.console import Console
+
+    from murmurcast import config
+    from murmurcast.results import EXPERIMENT
+
+    changed = overrides(sets) | ({} if seeds is None else {"run.seeds": str(seeds)})
+    experiment = config.load(file, changed)
+    folder = out or Path("runs") / file.stem
+    text = experiment.as_toml()
+    _demand_free(folder, text, resume)
+    console = Console(stderr=True)
+    with console.status("reading the experiment") as status:
+        problem = experiment.build_problem(experiment.build_network(file.parent).nodes, file.parent, status.update)
+        plan = experiment.build_plan(file.parent, status.update, problem)
+        algorithm = experiment.build_algorithm(plan)
+        _demand_space(folder, problem, _seeds(experiment))
+        _write_beginning(folder, {EXPERIMENT: text.encode()}, _network_file(experiment, file.parent))
+        _draw_partition(problem, folder)
+    if not as_json:
+        from murmurcast.cli._run_text import show_beginning
+
+        show_beginning(algorithm, problem, experiment.warnings)
+    result = _train(experiment, algorithm, problem, folder, text, resume, console)
+    if as_json:
+        import json
+
+        from murmurcast.cli._run_text import as_dict
+
+        typer.echo(json.dumps(as_dict(result, folder), allow_nan=False))
+        return
+    from murmurcast.cli._run_text import show_end
+
+    show_end(result, folder)
+
+
+def _train(
+    experiment: "Experiment",
+    algorithm: "Algorithm",
+    problem: "Problem",
+    folder: Path,
+    text: str,
+    resume: bool,
+    console: "Console",
+) -> "Result":
+    """Trains under a progress bar: epochs, figures, time left."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from murmurcast import runner
+
+    columns = (TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, TextColumn("time left"), TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("compiling", total=algorithm.plan.schedule.epochs)
+
+        def show(done: int, of: int, figures: dict[str, float]) -> None:
+            shown = [
+                f"{name.split('_')[1]} {figures[name]:.4g}" for name in ("own_accuracy", "own_loss") if name in figures
+            ]
+            bar.update(task, completed=done, total=of, description=", ".join(shown) or "training")
+
+        section = experiment.run
+        try:
+            return runner.run(
+                algorithm,
+                problem,
+                seeds=_seeds(experiment),
+                evaluate_every=section.evaluate_every,
+                precision=section.precision,
+                name=folder.name,
+                experiment=text,
+                folder=folder,
+                checkpoint_every=section.checkpoint_every,
+                resume=resume,
+                on_progress=show,
+            )
+        except KeyboardInterrupt:
+            bar.stop()
+            typer.echo(f"stopped; a checkpoint is in {folder}. Go on with the same command and --resume", err=True)
+            raise
+
+
+def _seeds(experiment: "Experiment") -> tuple[int, ...]:
+    from murmurcast import _check
+
+    given = experiment.run.seeds
+    if isinstance(given, int):
+        _check.at_least(1, **{"run.seeds": given})
+        return tuple(range(given))
+    return tuple(given)
+
+
+def _demand_free(folder: Path, text: str, resume: bool) -> None:
+    """The folder is new, or holds the beginning of this very run."""
+    from murmurcast.results import CHECKPOINT, EXPERIMENT, RUN, demand_folder
+
+    demand_folder(folder)
+    if (folder / RUN).exists():
+        raise Error(f"{folder} already holds a finished run", hint="choose another folder with --out, or remove it")
+    if not resume:
+        if (folder / CHECKPOINT).exists():
+            raise Error(f"{folder} holds a run that was stopped", hint="go on with --resume, or choose another --out")
+        return
+    if not (folder / EXPERIMENT).exists():
+        raise Error(f"{folder} holds no run to resume", hint="leave --resume out")
+    differences = _differences((folder / EXPERIMENT).read_text(encoding="utf-8"), text)
+    if differences:
+        raise Error(
+            f"{folder} was begun with another experiment: {differences}",
+            hint="resume with the file and --set it was begun with, or choose another --out",
+        )
+
+
+def _differences(before: str, now: str) -> str:
+    """The keys whose values differ, with both values."""
+    import tomllib
+
+    try:
+        old, new = _flat(tomllib.loads(before)), _flat(tomllib.loads(now))
+    except ValueError:
+        return "its experiment.toml cannot be read"
+    keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+    return "; ".join(f"{key} was {old.get(key, 'not set')}, is {new.get(key, 'not set')}" for key in keys)
+
+
+def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= _flat(value, f"{above}{key}.") if isinstance(value, dict) else {above + key: value}
+    return found
+
+
+def _demand_space(folder: Path, problem: "Problem", seeds: tuple[int, ...]) -> None:
+    """There is room for a checkpoint and the published models, known before training starts."""
+    needed = 8 * problem.nodes * problem.dim * len(seeds) * 4 + 2**20
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise Error(
+            f"{folder} has {free / 2**20:.0f} MiB free, and the run needs up to {needed / 2**20:.0f}",
+            hint="free some space, or choose another folder with --out",
+        )
+
+
+def _network_file(experiment: "Experiment", folder: Path) -> Path | None:
+    return None if experiment.network.file is None else folder / experiment.network.file
+
+
+def _write_beginning(folder: Path, contents: dict[str, bytes], network: Path | None) -> None:
+    """What makes a folder resumable; a network's file goes along, so that the folder can be planned from alone."""
+    from murmurcast._files import write_atomically
+
+    if network is not None:
+        contents = contents | {network.name: network.read_bytes()}
+    for name, content in contents.items():
+        write_atomically(folder / name, content)
+
+
+def _draw_partition(problem: "Problem", folder: Path) -> None:
+    """Who holds which labels, as a picture beside the run."""
+    partition = getattr(problem, "data", None)
+    if partition is not None:
+        from murmurcast import figures
+
+        figures.save(figures.partition_figure(partition), folder / "partition.png")

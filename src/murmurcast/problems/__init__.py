@@ -1,0 +1,1 @@
+"""What is learnt: problems with closed-form, clipped gradients."""

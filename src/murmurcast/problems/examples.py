@@ -1,0 +1,153 @@
+"""What problems on examples share: their fields, and a partition as the arrays that nodes hold."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast.data.partition import Partition
+from murmurcast.errors import Error
+from murmurcast.problems.base import Clipping, Leaf, Omega, demand_clipping, demand_omega, minibatch
+
+_LARGEST = 16 * 2**30  # bytes
+
+
+class Rows(NamedTuple):
+    """Examples, of one node or of all with a leading node axis.
+
+    Attributes:
+        features: [rows, features].
+        columns: [features, rows] the same, transposed, where all rows are used in every epoch; else empty. Products
+            with either are then quick; it costs the data's memory once more.
+        targets: [rows] labels or values.
+        reach: [rows] the norm of an example's features as its gradient sees them.
+        present: [rows] 1 for an example, 0 for filling.
+        size: How many are present.
+    """
+
+    features: Leaf
+    columns: Leaf
+    targets: Leaf
+    reach: Leaf
+    present: Leaf
+    size: Leaf
+
+
+class TestPart(NamedTuple):
+    """What models are evaluated on."""
+
+    features: Leaf
+    targets: Leaf
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OnExamples:
+    """A problem on a partitioned set.
+
+    Args:
+        data: Who holds which examples.
+        clip: What gradients are clipped to.
+        clipping: "example" (each example's gradient, as unit record needs), "node" (the node's), or "none".
+        l2: Weight of l2/2 ||x||^2 in every f_i.
+        batch: Examples per node and epoch; None takes all.
+        ball: Omega is the ball of this radius around 0.
+        box: Omega is the box of this half width around 0.
+    """
+
+    data: Partition
+    clip: float = 1.0
+    clipping: Clipping = "example"
+    l2: float = 0.0
+    batch: int | None = None
+    ball: float | None = None
+    box: float | None = None
+
+    def __post_init__(self) -> None:
+        demand_clipping(self.clip, self.clipping)
+        _check.not_negative(l2=self.l2)
+        demand_omega(self.ball, self.box)
+        _averaged_over(self.data, self.batch)
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes hold a part of it."""
+        return self.data.nodes
+
+    @property
+    def examples_per_node(self) -> FloatArray:
+        """[nodes] the fixed number by which examples are averaged: the batch, or all a node has. Sizes are public."""
+        return _averaged_over(self.data, self.batch)
+
+    @property
+    def bytes_per_gradient(self) -> int:
+        """The features of the batch, or of all examples of the largest node."""
+        rows = self.batch or int(self.data.sizes.max())
+        return 4 * rows * self.data.dataset.features.shape[1]
+
+    @property
+    def omega(self) -> Omega:
+        """Where models may lie."""
+        return Omega(self.ball, self.box)
+
+    def project(self, model: jax.Array) -> jax.Array:
+        """The nearest point of Omega."""
+        return self.omega.project(model)
+
+    def drawn(self, mine: Rows, key: jax.Array) -> tuple[Rows, jax.Array]:
+        """The rows a node computes with in one epoch, and the fixed number it divides by."""
+        if self.batch is None:
+            return mine, mine.size.astype(mine.features.dtype)
+        picked = minibatch(key, mine.size, self.batch)
+        features = mine.features[picked]
+        rows = Rows(features, features.T, mine.targets[picked], mine.reach[picked], mine.present[picked], mine.size)
+        return rows, jnp.asarray(self.batch, mine.features.dtype)
+
+
+def stacked(problem: OnExamples, constant: float) -> Rows:
+    """All nodes' examples, short nodes filled up with zeros.
+
+    Args:
+        problem: Who holds which, and whether all are used in every epoch.
+        constant: The value of the constant feature that an example's gradient also sees.
+    """
+    partition = problem.data
+    data, sizes = partition.dataset, partition.sizes
+    nodes, most = len(sizes), int(sizes.max())
+    needed = nodes * most * data.features.shape[1] * 4
+    if needed > _LARGEST:
+        raise Error(
+            f"{nodes} nodes with up to {most} examples need {needed / 2**30:.0f} GiB",
+            hint="choose a partition with more even sizes, or fewer examples",
+        )
+    features = np.zeros((nodes, most, data.features.shape[1]), np.float32)
+    targets = np.zeros((nodes, most), data.targets.dtype)
+    present = np.zeros((nodes, most), np.float32)
+    for node, rows in enumerate(partition.rows):
+        features[node, : len(rows)] = data.features[rows]
+        targets[node, : len(rows)] = data.targets[rows]
+        present[node, : len(rows)] = 1
+    squares = np.einsum("knd,knd->kn", features, features) + constant**2
+    columns = np.ascontiguousarray(features.transpose(0, 2, 1)) if problem.batch is None else features[:, :0]
+    return Rows(features, columns, targets, np.sqrt(squares), present, sizes.astype(np.int32))
+
+
+def example_weights(partition: Partition) -> FloatArray:
+    """[examples], node after node: 1/(nodes n_i), so that F/nodes is the weighted sum of the examples' losses."""
+    return np.repeat(1 / (partition.nodes * partition.sizes), partition.sizes)
+
+
+def _averaged_over(partition: Partition, batch: int | None) -> FloatArray:
+    if batch is None:
+        return partition.sizes.astype(np.float64)
+    _check.at_least(1, batch=batch)
+    smallest = int(partition.sizes.argmin())
+    if batch > partition.sizes[smallest]:
+        raise Error(
+            f"batch is {batch}, but node {smallest} has only {partition.sizes[smallest]} examples",
+            hint=f"set batch to {partition.sizes[smallest]} or less, or choose a partition with more even sizes",
+        )
+    return np.full(partition.nodes, float(batch))

@@ -1,0 +1,154 @@
+"""A run and the folder it is kept in: figures, ledger, experiment, published models.
+
+The folder is written file by file and is complete only with `run.json`, which comes last and holds the SHA-256 of all
+others: what was cut short, mixed up or edited does not load.
+"""
+
+import hashlib
+import io
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmurcast import _files
+from murmurcast.errors import Error
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT = (
+    "run.json",
+    "experiment.toml",
+    "metrics.nc",
+    "metrics.csv",
+    "ledger.nc",
+    "published.npz",
+    "checkpoint.npz",
+)
+_FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """What came out of a run.
+
+    Attributes:
+        metrics: Figures at the evaluated epochs, labelled. [seed, epoch, node]: `own_*` and `published_*` (loss,
+            accuracy, distance to the optimum, as the problem has them) and `sent_power` (energy sent over budget).
+            [seed, epoch]: `mean_*` of the mean of all own models, and `consensus_error`. [epoch]: `channel_uses`,
+            `seconds`. [seed, node]: `loudest`, the largest `sent_power` of all epochs.
+        ledger: What was sent, by which rule: every constant that the engine was given.
+        published: [seed, node, ...] the models that nodes may publish.
+        info: Names, seeds, versions, duration and kind of machine; what `run.json` holds.
+        experiment: The experiment file as resolved; empty for a run made in Python.
+    """
+
+    metrics: "xr.Dataset"
+    ledger: "xr.Dataset"
+    published: NDArray[Any]
+    info: dict[str, Any]
+    experiment: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the run is called."""
+        return str(self.info["name"])
+
+    def final(self, metric: str) -> NDArray[Any]:
+        """A figure at the last evaluated epoch, [seed, node] or [seed]."""
+        return np.asarray(self.metrics[metric].isel(epoch=-1))
+
+    def save(self, folder: Path | str) -> None:
+        """Writes the folder; `load_run` accepts it only when all of it is there."""
+        folder = Path(folder)
+        demand_folder(folder)
+        models = io.BytesIO()
+        np.savez(models, published=self.published)
+        contents = {
+            EXPERIMENT: self.experiment.encode(),
+            METRICS: _netcdf(self.metrics),
+            TABLE: self.metrics.to_dataframe().reset_index().to_csv(index=False).encode(),
+            LEDGER: _netcdf(self.ledger),
+            MODELS: models.getvalue(),
+        }
+        (folder / RUN).unlink(missing_ok=True)
+        for name, content in contents.items():
+            _files.write_atomically(folder / name, content)
+        hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        whole = {"format": _FORMAT, **self.info, "sha256": hashes}
+        _files.write_atomically(folder / RUN, json.dumps(whole, indent=2, allow_nan=False).encode() + b"\n")
+        (folder / CHECKPOINT).unlink(missing_ok=True)
+
+
+def load_run(folder: Path | str) -> Result:
+    """Reads a run; an incomplete or altered folder is an error."""
+    import xarray as xr
+
+    folder = Path(folder)
+    info = read_info(folder)
+    hashes = info.pop("sha256")
+    info.pop("format")
+    contents = {}
+    for name in (EXPERIMENT, METRICS, TABLE, LEDGER, MODELS):
+        contents[name] = _read(folder / name)
+        if hashlib.sha256(contents[name]).hexdigest() != hashes.get(name):
+            raise Error(f"{folder / name} is not what the run wrote", hint="run it again, or restore the file")
+    with np.load(io.BytesIO(contents[MODELS])) as models:
+        published = models["published"]
+    return Result(
+        metrics=xr.load_dataset(io.BytesIO(contents[METRICS]), engine="h5netcdf"),
+        ledger=xr.load_dataset(io.BytesIO(contents[LEDGER]), engine="h5netcdf"),
+        published=published,
+        info=info,
+        experiment=contents[EXPERIMENT].decode(),
+    )
+
+
+def read_info(folder: Path) -> dict[str, Any]:
+    """What `run.json` says, checked for its form."""
+    if not folder.is_dir():
+        raise Error(f"{folder} is not a folder", hint="name the folder of a run, such as runs/my")
+    if not (folder / RUN).exists():
+        stopped = (folder / CHECKPOINT).exists()
+        raise Error(
+            f"{folder} holds no finished run",
+            hint="finish it: murmurcast run EXPERIMENT --out FOLDER --resume"
+            if stopped
+            else "name the folder of a run",
+        )
+    try:
+        info = json.loads(_read(folder / RUN))
+        known = info["format"] == _FORMAT and isinstance(info["sha256"], dict) and isinstance(info["name"], str)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        known = False
+    if not known:
+        raise Error(f"{folder / RUN} is not of this version of murmurcast, or was altered", hint="run it again")
+    return dict(info)
+
+
+def demand_folder(folder: Path) -> None:
+    """The folder is there, or can be made, and can be written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise Error(
+            f"the folder {folder} cannot be made: {problem.strerror}", hint="choose another with --out"
+        ) from None
+    if not os.access(folder, os.W_OK):
+        raise Error(f"the folder {folder} is not writable", hint="choose another with --out")
+
+
+def _netcdf(dataset: "xr.Dataset") -> bytes:
+    return bytes(dataset.to_netcdf(None, engine="h5netcdf"))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise Error(f"{path} cannot be read: {problem.strerror}", hint="run it again, or restore the file") from None

@@ -1,0 +1,273 @@
+"""Runs an algorithm on a problem for several seeds, and makes a result of it."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from murmurcast import _check, checkpoint, recording
+from murmurcast._progress import quiet
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.checkpoint import Checkpoint
+from murmurcast.engine import layout as layouts
+from murmurcast.engine import loop, train
+from murmurcast.engine.train import Point, Record
+from murmurcast.errors import Error
+from murmurcast.problems.base import Problem
+from murmurcast.recording import Precision
+from murmurcast.results import CHECKPOINT, Result, demand_folder
+
+Progress = Callable[[int, int, dict[str, float]], None]  # epochs done over all seeds, of how many, latest figures
+_LARGEST_SEED = 2**32 - 1
+_COPIES = 8  # of all models that a run holds at once, at most
+
+
+class _Finished(NamedTuple):
+    """A group of seeds that is done: its records, and its published models [nodes, seeds, ...]."""
+
+    records: tuple[Record, ...]
+    published: NDArray[Any]
+
+
+def run(
+    algorithm: Algorithm,
+    problem: Problem,
+    *,
+    seeds: Iterable[int] = (0,),
+    evaluate_every: int | None = None,
+    precision: Precision = "float32",
+    name: str | None = None,
+    experiment: str = "",
+    folder: Path | str | None = None,
+    checkpoint_every: int | None = None,
+    resume: bool = False,
+    on_progress: Progress = quiet,
+) -> Result:
+    """Trains, and evaluates on the way.
+
+    The same seed gives the same numbers, to the bit on one machine, whatever the evaluation interval and wherever a run
+    was stopped and resumed.
+
+    Args:
+        algorithm: What the nodes do; it carries the plan.
+        problem: What they learn; it must be the one that was planned for.
+        seeds: One run each; all go together where memory allows.
+        evaluate_every: Epochs between evaluations; about 100 evaluations by default.
+        precision: "float32", or "float64" at half the speed.
+        name: What the run is called; the algorithm's name by default.
+        experiment: Text of the experiment file, kept with the result.
+        folder: Where to keep checkpoints and the result; None keeps nothing.
+        checkpoint_every: Epochs between checkpoints; None writes one on Ctrl-C only.
+        resume: Go on from the checkpoint in `folder`.
+        on_progress: Called about twice a second.
+
+    Raises:
+        KeyboardInterrupt: After Ctrl-C, once the checkpoint is written.
+    """
+    seeds = _valid_seeds(seeds)
+    epochs = algorithm.plan.schedule.epochs
+    evaluate_every = max(1, epochs // 100) if evaluate_every is None else evaluate_every
+    _check.at_least(1, evaluate_every=evaluate_every)
+    if checkpoint_every is not None:
+        _check.at_least(1, checkpoint_every=checkpoint_every)
+    if precision not in ("float32", "float64"):
+        raise Error(f'precision is "{precision}"', hint=_check.nearest(precision, ("float32", "float64")))
+    _demand_planned_for(algorithm, problem)
+    if folder is not None:
+        demand_folder(Path(folder))
+    ticks = _Ticks(epochs, evaluate_every, checkpoint_every)
+    kept = None if folder is None else Path(folder) / CHECKPOINT
+    begun = time.perf_counter()
+    with jax.enable_x64(precision == "float64"), _delayed_interrupt() as interrupted:
+        mark = checkpoint.digest(problem, algorithm.name, algorithm.settings, seeds, precision) if kept else ""
+        job = _Job(algorithm, problem, np.dtype(precision), ticks, kept, mark, interrupted, on_progress)
+        finished, compiling = _train_all(job, seeds, resume)
+    result = Result(
+        metrics=recording.metrics(algorithm, seeds, [group.records for group in finished]),
+        ledger=recording.ledger(algorithm, problem),
+        published=np.concatenate([group.published for group in finished], axis=1).swapaxes(0, 1),
+        info={
+            **recording.info(algorithm, problem, name or algorithm.name, seeds, precision),
+            "seconds": {
+                "compiling": round(compiling, 3),
+                "training": round(sum(group.records[-1].seconds for group in finished), 3),
+                "all": round(time.perf_counter() - begun, 3),
+            },
+        },
+        experiment=experiment,
+    )
+    if folder is not None:
+        result.save(folder)
+    return result
+
+
+class _Ticks(NamedTuple):
+    """When to look up from training."""
+
+    epochs: int
+    evaluate_every: int
+    checkpoint_every: int | None
+
+    def evaluates(self, epoch: int) -> bool:
+        return epoch % self.evaluate_every == 0 or epoch == self.epochs
+
+    def keeps(self, epoch: int) -> bool:
+        return self.checkpoint_every is not None and epoch % self.checkpoint_every == 0
+
+    def next_after(self, epoch: int) -> int:
+        """The next epoch at which something is due."""
+        periods = [self.evaluate_every, *([self.checkpoint_every] if self.checkpoint_every else [])]
+        return min(self.epochs, *((epoch // period + 1) * period for period in periods))
+
+
+class _Job(NamedTuple):
+    """One run, as all its groups of seeds need it."""
+
+    algorithm: Algorithm
+    problem: Problem
+    dtype: "np.dtype[Any]"
+    ticks: _Ticks
+    kept: Path | None
+    mark: str
+    interrupted: Callable[[], bool]
+    on_progress: Progress
+
+
+def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> tuple[list[_Finished], float]:
+    """All seeds, group after group; a group is what memory has room for."""
+    groups = _groups(job, seeds)
+    finished: list[_Finished] = []
+    compiling = 0.0
+    resumed = job.kept is not None and resume and job.kept.exists()
+    for number, group in enumerate(groups):
+        layout = layouts.layout(job.problem.nodes, len(group), _bytes(job))
+        begun = time.perf_counter()
+        program = loop.program(job.algorithm, job.problem, layout, group, job.dtype)
+        compiling += time.perf_counter() - begun
+        point = Point(0, program.start)
+        if resumed and job.kept is not None:
+            found = checkpoint.load(job.kept, program.start)
+            _demand_same(found, job)
+            finished = [_Finished(*done) for done in found.finished] if number == 0 else finished
+            if number < len(finished):
+                continue
+            point = found.point._replace(carry=train.put_back(layout, found.point.carry))
+            resumed = False
+        done = number * job.ticks.epochs
+        finished.append(_train_group(job, program, layout, point, finished, done, len(groups) * job.ticks.epochs))
+    return finished, compiling
+
+
+def _train_group(
+    job: _Job,
+    program: loop.Program,
+    layout: layouts.Layout,
+    point: Point,
+    finished: list[_Finished],
+    done: int,
+    of: int,
+) -> _Finished:
+    while point.epoch < job.ticks.epochs:
+        point = train.advance(program, point, job.ticks.next_after(point.epoch))
+        if job.ticks.evaluates(point.epoch):
+            point = train.evaluate(program, layout, point)
+        job.on_progress(done + point.epoch, of, _latest(point))
+        stop = job.interrupted()
+        if job.kept is not None and (stop or job.ticks.keeps(point.epoch)):
+            kept = point._replace(carry=train.taken_out(layout, point.carry))
+            checkpoint.save(job.kept, Checkpoint(job.mark, tuple(finished), kept))
+        if stop:
+            raise KeyboardInterrupt
+    published = np.asarray(point.carry.state.published)[: layout.nodes, : layout.seeds]
+    return _Finished(point.records, published)
+
+
+def _demand_same(found: Checkpoint, job: _Job) -> None:
+    if found.digest != job.mark:
+        raise Error(
+            "the checkpoint is of a run on other data or with other settings",
+            hint="give the data and settings it was begun with, or run anew in another folder",
+        )
+
+
+def _groups(job: _Job, seeds: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The seeds in as few groups as memory allows, of nearly the same size."""
+    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**32
+    models = job.problem.nodes * job.problem.dim * job.dtype.itemsize
+    fitting = max(1, int(available / 2 // (_COPIES * models)))
+    count = -(-len(seeds) // fitting)
+    return [tuple(int(seed) for seed in group) for group in np.array_split(seeds, count)]
+
+
+def _bytes(job: _Job) -> int:
+    """What one seed needs for data and models."""
+    return job.problem.nodes * (job.problem.bytes_per_gradient + job.problem.dim * job.dtype.itemsize)
+
+
+def _latest(point: Point) -> dict[str, float]:
+    if not point.records:
+        return {}
+    return {name: float(value.mean()) for name, value in point.records[-1].figures.items()}
+
+
+@contextmanager
+def _delayed_interrupt() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C waits for the end of a chunk: an epoch is never left half done."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: asked.set())
+    try:
+        yield asked.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _valid_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
+    given = tuple(int(seed) for seed in seeds)
+    if not given:
+        raise Error("no seed is given", hint="give at least one, such as 0")
+    if len(set(given)) < len(given):
+        raise Error("a seed is given twice", hint="the same seed gives the same run: name each once")
+    for seed in given:
+        if not 0 <= seed <= _LARGEST_SEED:
+            raise Error(f"seed is {seed}, expected 0 to {_LARGEST_SEED}", hint="choose a smaller one")
+    return given
+
+
+def _demand_planned_for(algorithm: Algorithm, problem: Problem) -> None:
+    """The plan's promise is about this problem: as many nodes, the same clip, the same fixed averages."""
+    plan = algorithm.plan
+    if plan.network.nodes != problem.nodes:
+        raise Error(
+            f"the network has {plan.network.nodes} nodes, the problem {problem.nodes}",
+            hint="partition the data for as many nodes as the network has",
+        )
+    if plan.budget.unit == "record" and problem.clipping == "node":
+        raise Error(
+            "unit record needs every example's gradient clipped, and the problem clips the node's",
+            hint='set clipping to "example", or plan for unit "node"',
+        )
+    if plan.problem is problem:
+        return
+    if problem.clipping != "none" and plan.problem.clip != problem.clip:
+        raise Error(
+            f"the plan was made for clip {plan.problem.clip:g}, the problem clips at {problem.clip:g}",
+            hint="plan for this problem: mc.plan(network, problem, ...)",
+        )
+    if plan.budget.unit == "record":
+        planned = np.broadcast_to(np.asarray(plan.problem.examples_per_node, float), (problem.nodes,))
+        if problem.examples_per_node is None or not np.array_equal(planned, problem.examples_per_node):
+            raise Error(
+                "the plan was made for other numbers of examples per node",
+                hint="plan for this problem: mc.plan(network, problem, ...)",
+            )

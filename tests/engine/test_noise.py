@@ -1,0 +1,75 @@
+"""The noise is what was promised, and a scale 5 % off would be noticed."""
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from murmurcast._check import FloatArray
+from murmurcast.engine import noise
+from murmurcast.engine.noise import Purpose
+
+EPOCHS, NODES, DIM = 20, 6, 2000
+
+
+def drawn(seed: int = 11, dtype: str = "float32") -> FloatArray:
+    """[epochs, nodes, dim]."""
+    with jax.enable_x64(dtype == "float64"):
+        root = noise.roots((seed,))[0]
+
+        def one(epoch: jax.Array, node: jax.Array) -> jax.Array:
+            return noise.normal(noise.at_node(noise.at_epoch(root, Purpose.SIGNAL, epoch), node), (DIM,), dtype)
+
+        over_nodes = jax.vmap(one, in_axes=(None, 0))
+        epochs, nodes = np.arange(1, EPOCHS + 1), np.arange(NODES)
+        return np.asarray(jax.vmap(over_nodes, in_axes=(0, None))(epochs, nodes), np.float64)
+
+
+def is_standard_normal(sample: FloatArray, level: float = 1e-4) -> bool:
+    """Kolmogorov-Smirnov on the shape, chi-square on the scale."""
+    flat = sample.ravel()
+    shape = stats.kstest(flat, "norm").pvalue
+    energy = float(np.sum(flat**2))
+    scale = 2 * min(stats.chi2.cdf(energy, flat.size), stats.chi2.sf(energy, flat.size))
+    return bool(shape > level and scale > level)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_noise_is_standard_normal_and_a_wrong_scale_is_rejected(dtype: str) -> None:
+    sample = drawn(dtype=dtype)
+    assert is_standard_normal(sample)
+    for node in range(NODES):
+        one = sample[:, node]
+        assert is_standard_normal(one)
+        assert not is_standard_normal(1.05 * one)
+        assert not is_standard_normal(0.95 * one)
+
+
+def test_nodes_and_epochs_are_independent() -> None:
+    rows = drawn().reshape(EPOCHS * NODES, DIM)
+    correlation = rows @ rows.T / DIM
+    off = correlation[np.triu_indices(len(rows), 1)] * np.sqrt(DIM)  # standard normal if independent
+    assert np.abs(off).max() < stats.norm.isf(1e-4 / len(off))
+    assert is_standard_normal(off)
+    # Noise that a neighbour shares, or that comes again in the next epoch, would be noticed.
+    shared = rows.copy()
+    shared[1] = 0.5 * rows[0] + np.sqrt(0.75) * rows[1]
+    assert abs(shared[0] @ shared[1] / np.sqrt(DIM)) > stats.norm.isf(1e-4 / len(off))
+
+
+def test_coordinates_are_independent() -> None:
+    sample = drawn().reshape(-1, DIM)
+    lagged = np.sum(sample[:, :-1] * sample[:, 1:]) / np.sqrt(sample[:, 1:].size)
+    halves = np.sum(sample[:, : DIM // 2] * sample[:, DIM // 2 :]) / np.sqrt(sample.size / 2)
+    assert max(abs(lagged), abs(halves)) < 4.5  # the two outputs of one cipher block lie half a row apart
+
+
+def test_seeds_purposes_epochs_and_nodes_have_their_own_draws() -> None:
+    keys = {
+        tuple(np.asarray(jax.random.key_data(noise.at_node(noise.at_epoch(root, purpose, epoch), node))).tolist())
+        for root in noise.roots((0, 1, 2**32 - 1))
+        for purpose in Purpose
+        for epoch in (1, 2, 3)
+        for node in (0, 1, 2)
+    }
+    assert len(keys) == 3 * len(Purpose) * 9
