@@ -44,7 +44,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 bench: $(READY)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(PART)
 
 lock: $(READY)
 	$(BIN)/python -m pip install --quiet uv

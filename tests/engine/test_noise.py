@@ -1,6 +1,7 @@
 """The noise is what was promised, and a scale 5 % off would be noticed."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -21,7 +22,7 @@ def drawn(seed: int = 11, dtype: str = "float32") -> FloatArray:
             return noise.normal(noise.at_node(noise.at_epoch(root, Purpose.SIGNAL, epoch), node), (DIM,), dtype)
 
         over_nodes = jax.vmap(one, in_axes=(None, 0))
-        epochs, nodes = np.arange(1, EPOCHS + 1), np.arange(NODES)
+        epochs, nodes = jnp.arange(1, EPOCHS + 1), jnp.arange(NODES)
         return np.asarray(jax.vmap(over_nodes, in_axes=(0, None))(epochs, nodes), np.float64)
 
 

@@ -36,19 +36,16 @@ def still(dim: int) -> mc.Quadratic:
     return mc.Quadratic(curvature=np.tile(np.eye(dim), (NODES, 1, 1)), centre=np.zeros((NODES, dim)), ball=1e-20)
 
 
-def same(one: Result, other: Result, names: tuple[str, ...] = ()) -> bool:
+def same(one: Result, other: Result) -> bool:
     """Bit for bit, at the epochs both have."""
     epochs = sorted(set(one.metrics.epoch.values) & set(other.metrics.epoch.values))
-    figures = names or tuple(str(n) for n, v in one.metrics.items() if "seed" in v.dims)
-    equal = [
-        np.array_equal(
-            *(
-                np.asarray(r.metrics[n].sel(epoch=epochs) if "epoch" in r.metrics[n].dims else r.metrics[n])
-                for r in (one, other)
-            )
-        )
-        for n in figures
-    ]
+    figures = tuple(str(n) for n, v in one.metrics.items() if "seed" in v.dims)
+
+    def values(run: Result, name: str) -> FloatArray:
+        figure = run.metrics[name]
+        return np.asarray(figure.sel(epoch=epochs) if "epoch" in figure.dims else figure)
+
+    equal = [np.array_equal(values(one, name), values(other, name)) for name in figures]
     return bool(epochs and all(equal) and np.array_equal(one.published, other.published))
 
 
@@ -220,7 +217,7 @@ def test_sent_power_and_its_scale() -> None:
     plan = mc.plan(asymmetric_network(2, NODES), problem, mc.Budget(epsilon=10.0), mc.Schedule(epochs=8))
     sent = np.asarray(mc.run(mc.power_controlled(plan), problem, evaluate_every=1).metrics["sent_power"][0])
     energy = sent / (plan.beta * plan.noise_std**2)  # chi-square with dim degrees of freedom
-    low, high = stats.chi2.ppf([1e-5, 1 - 1e-5], energy.size * problem.dim)
+    low, high = (float(stats.chi2.ppf(level, energy.size * problem.dim)) for level in (1e-5, 1 - 1e-5))
     assert low < energy.sum() < high
     assert not low < 1.05**2 * energy.sum() < high
     assert not low < 0.95**2 * energy.sum() < high

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as Spec
+from jax.typing import DTypeLike
 
 from murmurcast.algorithms.base import Algorithm, Local, Slots
 from murmurcast.engine import mix, noise
@@ -73,7 +74,7 @@ class Program(NamedTuple):
 
 
 def program(
-    algorithm: Algorithm, problem: Problem, layout: Layout, seeds: tuple[int, ...], dtype: "jax.typing.DTypeLike"
+    algorithm: Algorithm, problem: Problem, layout: Layout, seeds: tuple[int, ...], dtype: DTypeLike
 ) -> Program:
     """Compiles a run of an algorithm on a problem."""
     given, specs = _given(algorithm, problem, layout, seeds, dtype)
@@ -102,7 +103,7 @@ def program(
 
 
 def _given(
-    algorithm: Algorithm, problem: Problem, layout: Layout, seeds: tuple[int, ...], dtype: "jax.typing.DTypeLike"
+    algorithm: Algorithm, problem: Problem, layout: Layout, seeds: tuple[int, ...], dtype: DTypeLike
 ) -> tuple[Given, Given]:
     """What does not change, on its devices, and how it is spread over them."""
     filled = seeds + (seeds[-1],) * (layout.filled_seeds - len(seeds))
@@ -123,7 +124,7 @@ def _given(
     return jax.tree.map(place, given, specs), specs
 
 
-def _cast(leaf: Any, dtype: "jax.typing.DTypeLike") -> Any:
+def _cast(leaf: Any, dtype: DTypeLike) -> Any:
     array = np.asarray(leaf)
     return array.astype(dtype) if np.issubdtype(array.dtype, np.floating) else array
 
@@ -149,11 +150,12 @@ def _rounds(
         signal_keys = jax.vmap(lambda root: noise.at_epoch(root, Purpose.SIGNAL, epoch))(given.roots)
         batch_keys = jax.vmap(lambda root: noise.at_epoch(root, Purpose.BATCH, epoch))(given.roots)
 
-        def transmit(number: jax.Array, here: Any, state: Any) -> jax.Array:
-            """[seeds, ...] one node's signals, or [neighbours, seeds, ...] where it makes one for each."""
+        def transmit(number: jax.Array, here: Any, state: Any) -> tuple[jax.Array, jax.Array]:
+            """One node's signals and their energy, [seeds, ...]; [neighbours, seeds, ...] where each gets its own."""
 
-            def one(key: jax.Array, here: Any, state: Any) -> jax.Array:
-                return algorithm.send(here, state, noise.normal(key, problem.shape, dtype))
+            def one(key: jax.Array, here: Any, state: Any) -> tuple[jax.Array, jax.Array]:
+                signal = algorithm.send(here, state, noise.normal(key, problem.shape, dtype))
+                return signal, jnp.sum(signal * signal)
 
             keys = jax.vmap(lambda key: noise.at_node(key, number))(signal_keys)
             multicast = jax.vmap(one, in_axes=(0, None, 0))
@@ -163,10 +165,8 @@ def _rounds(
             per_link = jax.vmap(jax.vmap(noise.at_node, in_axes=(0, None)), in_axes=(None, 0))(keys, slots)
             return jax.vmap(multicast, in_axes=(0, 0, None))(per_link, here, state)
 
-        sent = _over_nodes(
-            sending_block, transmit, (numbers, _at(epoch, given.sending, (len(numbers), *links)), carry.state)
-        )
-        energy = jnp.sum(sent * sent, axis=range(2 + len(links), sent.ndim))
+        here = _at(epoch, given.sending, (len(numbers), *links))
+        sent, energy = _over_nodes(sending_block, transmit, (numbers, here, carry.state))
         energy = energy.max(axis=1) if links else energy
         lists, hear = mix.channel(algorithm.medium, given.hearing, sent, layout)
 

@@ -7,6 +7,7 @@ from enum import IntEnum
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
 
 
 class Purpose(IntEnum):
@@ -16,22 +17,22 @@ class Purpose(IntEnum):
     BATCH = 2
 
 
-def roots(seeds: "tuple[int, ...]") -> jax.Array:
+def roots(seeds: tuple[int, ...]) -> jax.Array:
     """[seeds] one key per seed."""
     return jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
 
 
-def at_epoch(root: jax.Array, purpose: Purpose, epoch: jax.Array) -> jax.Array:
+def at_epoch(root: jax.Array, purpose: Purpose, epoch: ArrayLike) -> jax.Array:
     """The key of a purpose in an epoch; fold a node in before drawing."""
     return jax.random.fold_in(jax.random.fold_in(root, purpose), epoch)
 
 
-def at_node(key: jax.Array, node: jax.Array) -> jax.Array:
+def at_node(key: jax.Array, node: ArrayLike) -> jax.Array:
     """The key of one node; or, folded into a node's key, of one of its links."""
     return jax.random.fold_in(key, node)
 
 
-def normal(key: jax.Array, shape: tuple[int, ...], dtype: "jax.typing.DTypeLike") -> jax.Array:
+def normal(key: jax.Array, shape: tuple[int, ...], dtype: DTypeLike) -> jax.Array:
     """Standard normal draws.
 
     The older way of numbering draws takes two from each cipher block instead of one: half the work. The newer exists

@@ -1,0 +1,364 @@
+"""Every algorithm against the protocol, and what each says of itself."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from murmurcast.algorithms.base import Air, Algorithm, Local, Server, Silence, Slots, State
+from murmurcast.algorithms.central_dp import central_dp
+from murmurcast.algorithms.local_only import local_only
+from murmurcast.algorithms.mped2fl import mped2fl
+from murmurcast.algorithms.noiseless import noiseless
+from murmurcast.algorithms.ped2fl import ped2fl
+from murmurcast.algorithms.power_controlled import power_controlled
+from murmurcast.engine import layout as layouts
+from murmurcast.engine import loop
+from murmurcast.errors import Error
+from murmurcast.network.graph import Network
+from murmurcast.planner import plan
+from murmurcast.plans import Budget, ClippedGradients, Plan
+from murmurcast.problems.quadratic import Quadratic
+from murmurcast.schedule import Schedule
+from tests.conftest import asymmetric_network
+
+NODES, DIM, EPOCHS, RADIUS = 5, 3, 6, 0.5
+PROBLEM = Quadratic.random(NODES, DIM, seed=1, ball=RADIUS)
+Make = Callable[[Plan], Algorithm]
+
+
+def network_of_senders() -> Network:
+    """Gains that depend on the sender alone, unequal between senders."""
+    support = asymmetric_network(4, NODES).gains.toarray() > 0
+    gains = np.random.default_rng(5).uniform(0.3, 1.2, (NODES, 1))
+    return Network(gains=support * gains, power=np.random.default_rng(6).uniform(0.5, 2.0, NODES))
+
+
+def planned(network: Network | None = None, unit: Literal["node", "record"] = "node", epochs: int = EPOCHS) -> Plan:
+    problem: Any = PROBLEM if unit == "node" else ClippedGradients(clip=1.0, examples_per_node=[10, 20, 30, 40, 50])
+    return plan(
+        network or asymmetric_network(4, NODES),
+        problem,
+        Budget(epsilon=5.0, unit=unit),
+        Schedule(epochs=epochs, step=0.3, noise_timing="aligned"),
+    )
+
+
+ALGORITHMS: dict[str, tuple[Make, type, int]] = {  # medium and channel uses as documented
+    "power-controlled": (power_controlled, Air, 1),
+    "power-controlled, own, average": (lambda p: power_controlled(p, gradient_at="own", publish="average"), Air, 1),
+    "noiseless": (noiseless, Air, 1),
+    "mped2fl": (mped2fl, Slots, NODES),
+    "mped2fl, own, long steps": (lambda p: mped2fl(p, gradient_at="own", step_factor=NODES), Slots, NODES),
+    "ped2fl": (ped2fl, Air, 1),
+    "local-only": (local_only, Silence, 0),
+    "central-dp": (central_dp, Server, 2),
+}
+
+
+def made(name: str) -> Algorithm:
+    return ALGORITHMS[name][0](planned(network_of_senders() if name.startswith("ped2fl") else None))
+
+
+def entry(tables: Any, epoch: int, node: int, slot: int = 0) -> Any:
+    """A node's constants in an epoch, as the engine looks them up: the last row stands for all later epochs."""
+
+    def one(table: Any) -> float:
+        row = np.asarray(table)[min(epoch, len(table)) - 1]
+        return float(row) if row.ndim == 0 else float(row[node] if row.ndim == 1 else row[node, slot])
+
+    return type(tables)(*map(one, tables))
+
+
+def local(node: int) -> Local:
+    mine = jax.tree.map(lambda leaf: jnp.asarray(leaf[node], jnp.float32), PROBLEM.local_data())
+    key = jax.random.key(0)
+    return Local(
+        lambda point: PROBLEM.gradient_at_public(point, mine, key),
+        lambda point: PROBLEM.gradient_at_private(point, mine, key),
+        PROBLEM.project,
+    )
+
+
+def draw(seed: int, scale: float = 1.0) -> jax.Array:
+    return jnp.asarray(scale * np.random.default_rng(seed).standard_normal(DIM), jnp.float32)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_protocol(name: str) -> None:
+    algorithm = made(name)
+    medium, uses = ALGORITHMS[name][1:]
+    assert algorithm.name == name.split(",")[0]
+    assert isinstance(algorithm.medium, medium)
+    assert algorithm.channel_uses == uses
+    assert algorithm.promise.mu.shape == (NODES,)
+    assert (algorithm.promise.mu >= 0).all()
+    assert algorithm.promise.basis
+    widest = int(algorithm.plan.network.degree.max())
+    for where, tables in (("sending", algorithm.sending), ("receiving", algorithm.receiving)):
+        for field, table in tables._asdict().items():
+            assert isinstance(table, np.ndarray), field
+            assert table.dtype == np.float64, field
+            assert np.isfinite(table).all(), field
+            per_link = where == "sending" and medium is Slots
+            shapes = [(EPOCHS,)] + [(r, NODES, *([widest] if per_link else [])) for r in range(1, EPOCHS + 1)]
+            assert table.shape in shapes, field
+    for node in range(NODES):
+        state = algorithm.init(jnp.zeros(DIM, jnp.float32))
+        np.testing.assert_array_equal(np.asarray(state.own), 0)
+        for epoch in range(1, EPOCHS + 1):
+            here = entry(algorithm.sending, epoch, node)
+            before = jax.tree.map(np.asarray, state)
+            sent = algorithm.send(here, state, draw(epoch))
+            assert sent.shape == (DIM,)
+            np.testing.assert_array_equal(np.asarray(sent), np.asarray(algorithm.send(here, state, draw(epoch))))
+            quiet = here._replace(noise=0.0) if hasattr(here, "noise") else here
+            still = [np.asarray(algorithm.send(quiet, state, draw(seed))) for seed in (1, 2)]
+            np.testing.assert_array_equal(*still)
+            np.testing.assert_array_equal(still[0], np.asarray(algorithm.send(here, state, jnp.zeros(DIM))))
+            jax.tree.map(np.testing.assert_array_equal, before, jax.tree.map(np.asarray, state))
+            following = algorithm.update(
+                entry(algorithm.receiving, epoch, node), state, sent, draw(100 + epoch, scale=5.0), local(node)
+            )
+            assert jax.tree.structure(following) == jax.tree.structure(state)
+            assert jax.tree.map(jnp.shape, following) == jax.tree.map(jnp.shape, state)
+            assert {"own", "published"} <= set(following._fields)
+            assert np.isfinite(np.asarray(following.published)).all()
+            assert np.linalg.norm(np.asarray(following.own)) <= RADIUS * (1 + 1e-5)
+            state = following
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_only_an_algorithm_with_noise_promises(name: str) -> None:
+    algorithm = made(name)
+    if name.startswith(("power-controlled", "central")):
+        assert np.isfinite(algorithm.promise.mu).all()
+        assert (np.asarray(algorithm.sending.noise) > 0).all()
+    elif name == "local-only":
+        np.testing.assert_array_equal(algorithm.promise.mu, 0)
+        np.testing.assert_array_equal(np.asarray(algorithm.send(algorithm.sending, State(draw(1), draw(1)), draw(2))), 0)
+    else:
+        assert np.isinf(algorithm.promise.mu).all()
+        assert (np.asarray(algorithm.sending.noise) == 0).any()
+
+
+@pytest.mark.parametrize("make", [power_controlled, noiseless, mped2fl, ped2fl, local_only, central_dp])
+def test_every_file_states_equation_weights_noise_and_channel_uses(make: Make) -> None:
+    module = inspect.getmodule(make)
+    assert module is not None
+    text = module.__doc__ or ""
+    for words in ("Weights:", "oise:", "Channel uses:"):
+        assert words in text
+    assert "\n    " in text  # an equation stands indented
+
+
+def test_power_controlled_is_the_plans() -> None:
+    """Signal and mixed point are those of the matrix form A V."""
+    made_plan = planned()
+    algorithm = power_controlled(made_plan)
+    rng = np.random.default_rng(0)
+    x, eta = rng.standard_normal((2, NODES, DIM))
+    heres = [entry(algorithm.sending, 3, node) for node in range(NODES)]
+    sent = np.array([np.asarray(algorithm.send(heres[n], State(x[n], x[n]), eta[n])) for n in range(NODES)])
+    spoken = x + (np.sqrt(made_plan.beta / made_plan.alpha) * made_plan.noise_std[2])[:, None] * eta
+    np.testing.assert_allclose(sent, np.sqrt(made_plan.alpha * made_plan.network.power)[:, None] * spoken, rtol=1e-12)
+    heard = made_plan.network.gains.T @ sent
+    still = Local(lambda point: 0 * point, lambda point: 0 * point, lambda point: point)
+    mixed = [
+        algorithm.update(entry(algorithm.receiving, 3, n), State(x[n], x[n]), sent[n], heard[n], still).own
+        for n in range(NODES)
+    ]
+    np.testing.assert_allclose(mixed, made_plan.mixing.weights @ spoken, rtol=1e-10)
+    for epoch in range(1, EPOCHS + 1):
+        here = entry(algorithm.receiving, epoch, 2)
+        push = Local(lambda _: jnp.ones(DIM), lambda _: jnp.ones(DIM), lambda point: point)
+        step = algorithm.update(here, State(x[2], x[2]), 0 * x[2], 0 * x[2], push).own
+        np.testing.assert_allclose(
+            np.asarray(step), -made_plan.schedule.steps[epoch - 1] / made_plan.z[epoch - 1, 2], rtol=1e-6
+        )
+
+
+def test_unit_record_needs_gradients_at_the_public_point() -> None:
+    made_plan = planned(unit="record")
+    for make in (power_controlled, noiseless):
+        with pytest.raises(Error, match="public mixed point") as raised:
+            make(made_plan, gradient_at="own")
+        assert "mixed" in raised.value.hint
+    np.testing.assert_array_equal(power_controlled(made_plan).promise.mu, made_plan.certificate.mu)
+
+
+def test_gradients_are_taken_where_they_say() -> None:
+    def asked(make: Make) -> tuple[str, list[float]]:
+        algorithm = make(planned())
+        seen: list[tuple[str, Any]] = []
+
+        def public(point: jax.Array) -> jax.Array:
+            seen.append(("public", np.asarray(point).tolist()))
+            return point
+
+        def private(point: jax.Array) -> jax.Array:
+            seen.append(("private", np.asarray(point).tolist()))
+            return point
+
+        state, here = State(draw(1), draw(2)), entry(algorithm.receiving, 1, 0)
+        algorithm.update(here, state, draw(3), draw(4), Local(public, private, lambda point: point))
+        ((kind, where),) = seen
+        return kind, where
+
+    own = np.asarray(draw(1)).tolist()
+    assert asked(lambda p: power_controlled(p, gradient_at="own")) == ("private", own)
+    assert asked(lambda p: mped2fl(p, gradient_at="own")) == ("private", own)
+    kind, where = asked(power_controlled)
+    assert (kind, where != own) == ("public", True)
+    kind, where = asked(mped2fl)  # its mixed point holds its own model as it is: not public
+    assert (kind, where != own) == ("private", True)
+
+
+def test_published_average_is_the_weighted_average_of_mixed_points() -> None:
+    """Weights t (t + 1) (t + 2), which is what the recursion by 4/(t + 3) comes to."""
+    made_plan = planned(epochs=12)
+    last, average = power_controlled(made_plan), power_controlled(made_plan, publish="average")
+    state, points = average.init(jnp.zeros(DIM)), []
+    for epoch in range(1, 13):
+        here, sent, heard = entry(average.receiving, epoch, 1), draw(epoch), draw(50 + epoch)
+        points.append(np.asarray(last.update(here, state, sent, heard, local(1)).published, np.float64))
+        state = average.update(here, state, sent, heard, local(1))
+        t = np.arange(1.0, epoch + 1)
+        expected = np.average(points, axis=0, weights=t * (t + 1) * (t + 2))
+        np.testing.assert_allclose(np.asarray(state.published), expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            np.asarray(state.own), np.asarray(last.update(here, state, sent, heard, local(1)).own), atol=10
+        )
+
+
+@pytest.mark.parametrize("word", ["gradient_at", "publish"])
+def test_unknown_options_have_a_hint(word: str) -> None:
+    options: dict[str, Any] = {word: "lastt" if word == "publish" else "mixd"}
+    with pytest.raises(Error, match=f"{word} is") as raised:
+        power_controlled(planned(), **options)
+    assert "did you mean" in raised.value.hint
+
+
+def links(algorithm: Algorithm, table: Any) -> Any:
+    """[links] what a table of `Slots` says of the links, in the order of gains.data."""
+    assert isinstance(algorithm.medium, Slots)
+    degree = np.diff(algorithm.medium.gains.indptr)
+    return np.concatenate([np.asarray(table)[0, node, :count] for node, count in enumerate(degree)])
+
+
+def test_mped2fl_arrives_with_one_amplitude_per_receiver() -> None:
+    algorithm = mped2fl(planned())
+    network, normaliser = algorithm.plan.network, algorithm.plan.mixing.normaliser
+    gains = network.gains.toarray()
+    expected = np.array(
+        [min(gains[j, i] * np.sqrt(network.power[j]) for j in range(NODES) if gains[j, i]) for i in range(NODES)]
+    )
+    csr = network.gains
+    receivers, senders = csr.indices, np.repeat(np.arange(NODES), np.diff(csr.indptr))
+    arriving = csr.data * links(algorithm, algorithm.sending.amplitude)
+    np.testing.assert_allclose(arriving, expected[receivers], rtol=1e-12)
+    np.testing.assert_allclose(algorithm.receiving.heard[0], 1 / (expected * normaliser), rtol=1e-12)
+    # Row and column sums of the weights: doubly stochastic.
+    weights = np.diag(algorithm.receiving.kept[0])
+    weights[receivers, senders] = arriving * algorithm.receiving.heard[0][receivers]
+    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(weights.sum(axis=0), 1, rtol=1e-12)
+    # Power is used up, and the weakest link of every receiver is the one without noise.
+    noise = links(algorithm, algorithm.sending.noise)
+    power = links(algorithm, algorithm.sending.amplitude) ** 2 + (noise / algorithm.plan.noise_to_step[senders]) ** 2
+    np.testing.assert_allclose(power, network.power[senders], rtol=1e-12)
+    for receiver in range(NODES):
+        into = np.flatnonzero(receivers == receiver)
+        weakest = into[np.argmin(csr.data[into] * np.sqrt(network.power[senders[into]]))]
+        assert noise[weakest] == pytest.approx(0, abs=1e-7)
+        assert (np.delete(noise[into], np.flatnonzero(into == weakest)) > 0).all()
+
+
+def test_mped2fl_draws_noise_for_every_link_by_itself() -> None:
+    """Through the engine, from models at zero: what node 1 sends to its first two neighbours."""
+    dim = 4000
+    gains = np.array([[0, 0.9, 0.4], [0.5, 0, 0.7], [0.6, 0.8, 0]])
+    network = Network(gains=gains, power=[1.0, 2.0, 0.5])
+    problem = Quadratic(curvature=np.ones((3, 1, 1)), centre=np.zeros((3, 1)))
+    wide = _Wide(problem, dim)
+    algorithm = mped2fl(plan(network, ClippedGradients(clip=1.0), Budget(epsilon=5.0), Schedule(epochs=3)))
+    algorithm = algorithm._replace(update=lambda here, state, sent, heard, local: State(sent[0], sent[1]))  # noqa: ARG005
+    layout = layouts.layout(3, 1, 10**9)
+    program = loop.program(algorithm, wide, layout, (3,), np.float32)  # type: ignore[arg-type]
+    carry = program.advance(program.given, program.start, np.int32(1), np.int32(2))
+    expected = algorithm.sending.noise[0] * algorithm.sending.course[0]
+    first, second = (np.asarray(leaf)[:3, 0] for leaf in carry.state)
+    np.testing.assert_allclose(np.stack([first, second], axis=1).std(axis=2), expected, rtol=0.05, atol=1e-6)
+    drawn = [signal for node in range(3) for signal in (first[node], second[node]) if signal.std() > 1e-6]
+    assert len(drawn) == 3  # six links, three of them the weakest of their receiver
+    correlation = np.corrcoef(drawn)
+    assert np.abs(correlation - np.eye(len(drawn))).max() < 5 / np.sqrt(dim)
+
+
+class _Wide:
+    """A problem with a long model and nothing to learn, so that noise can be told from chance."""
+
+    def __init__(self, problem: Quadratic, dim: int) -> None:
+        self.inner, self.shape, self.nodes, self.dim, self.bytes_per_gradient = problem, (dim,), 3, dim, 4
+        self.local_data, self.test_data = problem.local_data, problem.test_data
+
+    def evaluate(self, model: jax.Array, test: Any) -> dict[str, jax.Array]:  # noqa: ARG002
+        return {"loss": model.sum()}
+
+
+def test_ped2fl_refuses_gains_that_depend_on_the_receiver() -> None:
+    with pytest.raises(Error, match="depend on the sender alone") as raised:
+        ped2fl(planned())
+    assert "mped2fl" in raised.value.hint
+
+
+def test_ped2fl_arrives_everywhere_with_one_amplitude() -> None:
+    network = network_of_senders()
+    algorithm = ped2fl(planned(network))
+    gain = network.gains.toarray().max(axis=1)
+    arriving = gain * algorithm.sending.amplitude[0]
+    weakest = (gain * np.sqrt(network.power)).min()
+    np.testing.assert_allclose(arriving, weakest, rtol=1e-12)
+    assert np.count_nonzero(algorithm.sending.noise[0] > 1e-7) == NODES - 1
+    weights = csr_array(network.gains.T).toarray() * algorithm.sending.amplitude[0]
+    weights = weights * algorithm.receiving.heard[0][:, None] + np.diag(algorithm.receiving.kept[0])
+    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(weights.sum(axis=0), 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("unit", ["node", "record"])
+def test_central_noise_costs_exactly_the_plans_mu(unit: Literal["node", "record"]) -> None:
+    made_plan = planned(unit=unit)
+    algorithm = central_dp(made_plan)
+    rho = np.sqrt((algorithm.sending.noise[0] ** 2).sum())  # of the sum, independent at every node
+    np.testing.assert_allclose(
+        algorithm.promise.mu**2, (EPOCHS - 1) * (made_plan.sensitivity / rho) ** 2, rtol=1e-12
+    )
+    assert algorithm.promise.mu.max() == pytest.approx(made_plan.certificate.mu.max(), rel=1e-12)
+    np.testing.assert_array_equal(algorithm.receiving.step, [0, *made_plan.schedule.steps[:-1]])
+
+
+def test_central_sends_nothing_but_noise_first_and_the_gradient_at_the_public_model_after() -> None:
+    algorithm = central_dp(planned())
+    state = algorithm.init(jnp.zeros(DIM))
+    here = entry(algorithm.sending, 1, 0)
+    np.testing.assert_array_equal(np.asarray(algorithm.send(here, state, jnp.zeros(DIM))), 0)
+    state = algorithm.update(entry(algorithm.receiving, 1, 0), state, draw(1), draw(2), local(0))
+    np.testing.assert_array_equal(np.asarray(state.own), 0)
+    np.testing.assert_array_equal(np.asarray(state.own), np.asarray(state.published))
+    np.testing.assert_allclose(
+        np.asarray(algorithm.send(here, state, jnp.zeros(DIM))),
+        np.asarray(local(0).gradient_at_public(jnp.zeros(DIM))),
+        rtol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, float("nan"), float("inf")])
+def test_step_factor_is_above_zero(factor: float) -> None:
+    with pytest.raises(Error, match="step_factor is"):
+        mped2fl(planned(), step_factor=factor)
