@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from itertools import pairwise
 
+import jax
 import numpy as np
 import pytest
 
@@ -21,6 +22,13 @@ def asymmetric_network(seed: int, nodes: int | None = None) -> Network:
         support[min(a, b), max(a, b)] = True
     support = support | support.T
     return Network(gains=support * rng.uniform(0.3, 1.2, (count, count)), power=rng.uniform(0.5, 2.0, count))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compile_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Many tests run the same program; it is compiled for the first of them only."""
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path_factory.mktemp("compiled")))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from murmurcast import _files
+from murmurcast.algorithms.base import Algorithm
 from murmurcast.engine.loop import Carry
 from murmurcast.engine.train import Point, Record
 from murmurcast.errors import Error
@@ -26,7 +27,7 @@ class Checkpoint(NamedTuple):
     """Everything a run needs to go on.
 
     Attributes:
-        digest: Of the problem's data and the settings; a run on other data must not go on from here.
+        digest: Of all that the run depends on; another run must not go on from here.
         finished: The records of the groups of seeds that are done, and their published models.
         point: Where the group under way has come to; its carry in NumPy arrays of real nodes and seeds.
     """
@@ -36,10 +37,15 @@ class Checkpoint(NamedTuple):
     point: Point
 
 
-def digest(problem: Problem, *settings: object) -> str:
-    """A fingerprint of data and settings."""
-    state = hashlib.blake2b(repr(settings).encode(), digest_size=16)
-    for leaf in jax.tree.leaves((problem.local_data(), problem.test_data())):
+def digest(algorithm: Algorithm, problem: Problem, *settings: object) -> str:
+    """A fingerprint of all that a run depends on: its data, what is sent and heard, and the settings."""
+    plan = algorithm.plan
+    words = (algorithm.name, algorithm.settings, plan.schedule, plan.budget, problem.clip, problem.clipping, settings)
+    state = hashlib.blake2b(repr(words).encode(), digest_size=16)
+    gains = plan.network.gains
+    links = (gains.indptr, gains.indices, gains.data, plan.network.power)
+    parts = (problem.local_data(), problem.test_data(), algorithm.sending, algorithm.receiving, links)
+    for leaf in jax.tree.leaves(parts):
         state.update(np.ascontiguousarray(leaf).data)
     return state.hexdigest()
 

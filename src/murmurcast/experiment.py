@@ -52,7 +52,7 @@ _ALGORITHM_KEYS: "dict[str, tuple[str, ...]]" = {
     "noiseless": ("gradient_at", "publish"),
     "mped2fl": ("gradient_at", "step_factor"),
     "ped2fl": ("gradient_at", "step_factor"),
-    "local-only": (),
+    "local-only": ("step_factor",),
     "central-dp": (),
 }
 _SET_KEYS: "dict[str, tuple[str, ...]]" = {
@@ -233,6 +233,8 @@ class Experiment(_Section):
         }
         if section.kind == "quadratic":
             self._forbid_examples()
+            if privacy.unit == "record":
+                raise Error("a quadratic problem has no records to protect", hint='set privacy.unit = "node"')
             from murmurcast.problems.quadratic import Quadratic
 
             return Quadratic.random(nodes, section.dim or 10, seed=section.seed, **common)
@@ -280,10 +282,12 @@ class Experiment(_Section):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the file says to no effect: options of other algorithms may stay, so that the name alone can change."""
+        """What may mislead; options of other algorithms may stay in a file, so that the name alone can change."""
         section = self.algorithm
-        unused = section.model_fields_set - {"name", *_ALGORITHM_KEYS[section.name]}
-        return tuple(f"algorithm.{key} has no meaning with {section.name} and is not used" for key in sorted(unused))
+        given = section.model_fields_set - {"name", *_ALGORITHM_KEYS[section.name]}
+        unused = tuple(f"algorithm.{key} has no meaning with {section.name} and is not used" for key in sorted(given))
+        nominal = "gradients are not clipped: every epsilon is nominal, and nothing is promised"
+        return (*unused, nominal) if self.problem.clipping == "none" else unused
 
     def as_toml(self) -> str:
         """The file as resolved: everything that was left to its default is written out, paths are cut to names."""
@@ -306,7 +310,12 @@ class Experiment(_Section):
         examples = privacy.examples_per_node or section.batch
         if privacy.unit == "record" and examples is None and self.data is not None:
             return self.build_problem(nodes, folder, on_stage)
-        return ClippedGradients(clip=privacy.clip, examples_per_node=examples, dim=section.dim, radius=section.radius)
+        return ClippedGradients(
+            clip=privacy.clip,
+            examples_per_node=examples,
+            dim=section.dim,
+            radius=section.radius if section.box is None else _half_diagonal(section.box, section.dim),
+        )
 
     def _forbid_examples(self) -> None:
         for what, given in (
@@ -329,6 +338,11 @@ class Experiment(_Section):
                 f"{found.max():g} examples",
                 hint="remove privacy.examples_per_node: it follows from the data",
             )
+
+
+def _half_diagonal(box: float, dim: int | None) -> float | None:
+    """The largest norm in a box."""
+    return None if dim is None else float(box * np.sqrt(dim))
 
 
 def _network_from_file(section: NetworkSection, path: Path) -> Network:

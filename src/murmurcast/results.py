@@ -131,6 +131,15 @@ def read_info(folder: Path) -> dict[str, Any]:
     return dict(info)
 
 
+def demand_place(folder: Path) -> None:
+    """The folder could be written to, or made: nothing is made yet."""
+    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not nearest.is_dir():
+        raise Error(f"{nearest} is not a folder", hint="choose another with --out")
+    if not os.access(nearest, os.W_OK):
+        raise Error(f"the folder {nearest} is not writable", hint="choose another with --out")
+
+
 def demand_folder(folder: Path) -> None:
     """The folder is there, or can be made, and can be written to."""
     try:

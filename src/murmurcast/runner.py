@@ -87,7 +87,7 @@ def run(
     kept = None if folder is None else Path(folder) / CHECKPOINT
     begun = time.perf_counter()
     with jax.enable_x64(precision == "float64"), _delayed_interrupt() as interrupted:
-        mark = checkpoint.digest(problem, algorithm.name, algorithm.settings, seeds, precision) if kept else ""
+        mark = checkpoint.digest(algorithm, problem, seeds, precision) if kept else ""
         job = _Job(algorithm, problem, np.dtype(precision), ticks, kept, mark, interrupted, on_progress)
         finished, compiling = _train_all(job, seeds, resume)
     result = Result(
@@ -193,8 +193,8 @@ def _train_group(
 def _demand_same(found: Checkpoint, job: _Job) -> None:
     if found.digest != job.mark:
         raise Error(
-            "the checkpoint is of a run on other data or with other settings",
-            hint="give the data and settings it was begun with, or run anew in another folder",
+            "the checkpoint is of a run on other data, or with another plan or other settings",
+            hint="give the data, the network and the settings it was begun with, or run anew in another folder",
         )
 
 

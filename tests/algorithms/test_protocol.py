@@ -119,13 +119,13 @@ def test_protocol(name: str) -> None:
             np.testing.assert_array_equal(np.asarray(sent), np.asarray(algorithm.send(here, state, draw(epoch))))
             quiet = here._replace(noise=0.0) if hasattr(here, "noise") else here
             still = [np.asarray(algorithm.send(quiet, state, draw(seed))) for seed in (1, 2)]
-            np.testing.assert_array_equal(*still)
+            np.testing.assert_array_equal(still[0], still[1])
             np.testing.assert_array_equal(still[0], np.asarray(algorithm.send(here, state, jnp.zeros(DIM))))
             jax.tree.map(np.testing.assert_array_equal, before, jax.tree.map(np.asarray, state))
             following = algorithm.update(
                 entry(algorithm.receiving, epoch, node), state, sent, draw(100 + epoch, scale=5.0), local(node)
             )
-            assert jax.tree.structure(following) == jax.tree.structure(state)
+            assert type(following) is type(state)
             assert jax.tree.map(jnp.shape, following) == jax.tree.map(jnp.shape, state)
             assert {"own", "published"} <= set(following._fields)
             assert np.isfinite(np.asarray(following.published)).all()
@@ -141,7 +141,9 @@ def test_only_an_algorithm_with_noise_promises(name: str) -> None:
         assert (np.asarray(algorithm.sending.noise) > 0).all()
     elif name == "local-only":
         np.testing.assert_array_equal(algorithm.promise.mu, 0)
-        np.testing.assert_array_equal(np.asarray(algorithm.send(algorithm.sending, State(draw(1), draw(1)), draw(2))), 0)
+        np.testing.assert_array_equal(
+            np.asarray(algorithm.send(algorithm.sending, State(draw(1), draw(1)), draw(2))), 0
+        )
     else:
         assert np.isinf(algorithm.promise.mu).all()
         assert (np.asarray(algorithm.sending.noise) == 0).any()
@@ -226,14 +228,13 @@ def test_published_average_is_the_weighted_average_of_mixed_points() -> None:
     state, points = average.init(jnp.zeros(DIM)), []
     for epoch in range(1, 13):
         here, sent, heard = entry(average.receiving, epoch, 1), draw(epoch), draw(50 + epoch)
-        points.append(np.asarray(last.update(here, state, sent, heard, local(1)).published, np.float64))
+        plain = last.update(here, state, sent, heard, local(1))
+        points.append(np.asarray(plain.published, np.float64))
         state = average.update(here, state, sent, heard, local(1))
         t = np.arange(1.0, epoch + 1)
         expected = np.average(points, axis=0, weights=t * (t + 1) * (t + 2))
         np.testing.assert_allclose(np.asarray(state.published), expected, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(
-            np.asarray(state.own), np.asarray(last.update(here, state, sent, heard, local(1)).own), atol=10
-        )
+        np.testing.assert_array_equal(np.asarray(state.own), np.asarray(plain.own))
 
 
 @pytest.mark.parametrize("word", ["gradient_at", "publish"])
@@ -305,7 +306,7 @@ class _Wide:
 
     def __init__(self, problem: Quadratic, dim: int) -> None:
         self.inner, self.shape, self.nodes, self.dim, self.bytes_per_gradient = problem, (dim,), 3, dim, 4
-        self.local_data, self.test_data = problem.local_data, problem.test_data
+        self.local_data, self.test_data, self.project = problem.local_data, problem.test_data, problem.project
 
     def evaluate(self, model: jax.Array, test: Any) -> dict[str, jax.Array]:  # noqa: ARG002
         return {"loss": model.sum()}
@@ -336,9 +337,7 @@ def test_central_noise_costs_exactly_the_plans_mu(unit: Literal["node", "record"
     made_plan = planned(unit=unit)
     algorithm = central_dp(made_plan)
     rho = np.sqrt((algorithm.sending.noise[0] ** 2).sum())  # of the sum, independent at every node
-    np.testing.assert_allclose(
-        algorithm.promise.mu**2, (EPOCHS - 1) * (made_plan.sensitivity / rho) ** 2, rtol=1e-12
-    )
+    np.testing.assert_allclose(algorithm.promise.mu**2, (EPOCHS - 1) * (made_plan.sensitivity / rho) ** 2, rtol=1e-12)
     assert algorithm.promise.mu.max() == pytest.approx(made_plan.certificate.mu.max(), rel=1e-12)
     np.testing.assert_array_equal(algorithm.receiving.step, [0, *made_plan.schedule.steps[:-1]])
 

@@ -7,12 +7,12 @@ from scipy.sparse import csr_array
 
 import murmurcast as mc
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Air, Algorithm, same_always
+from murmurcast.algorithms.base import Air, same_always
 from murmurcast.engine import noise
 from murmurcast.engine.noise import Purpose
 from murmurcast.plans import Plan
 from tests.conftest import asymmetric_network
-from tests.engine.transcription import algorithm_1
+from tests.engine.transcription import algorithm_1, showing_own
 
 EPOCHS, NODES, DIM = 50, 6, 5
 CLIP, RADIUS = 2.0, 0.6  # both bind, as the test checks
@@ -34,8 +34,8 @@ def draws(seed: int, dtype: str) -> FloatArray:
     """[epochs, nodes, dim] the engine's own draws."""
     with jax.enable_x64(dtype == "float64"):
         root = noise.roots((seed,))[0]
-        keys = [noise.at_epoch(root, Purpose.SIGNAL, epoch) for epoch in range(1, EPOCHS + 1)]
-        drawn = [[noise.normal(noise.at_node(key, node), (DIM,), dtype) for node in range(NODES)] for key in keys]
+        streams = [noise.stream(noise.at_epoch(root, Purpose.SIGNAL, t)[None], DIM) for t in range(1, EPOCHS + 1)]
+        drawn = [[noise.normal(stream, node, dtype) for node in range(NODES)] for stream in streams]
         return np.asarray(drawn, np.float64)
 
 
@@ -58,24 +58,12 @@ def test_follows_the_transcription(dtype: str, tolerance: float, gradient_at: st
 
     x, m = algorithm_1(plan, draws(7, dtype), gradient, project, gradient_at)
     algorithm = mc.power_controlled(plan, gradient_at=gradient_at)  # type: ignore[arg-type]
-    own = final_own(algorithm, problem, dtype)
+    own = mc.run(showing_own(algorithm), problem, seeds=[7], precision=dtype).published[0]  # type: ignore[arg-type]
     result = mc.run(algorithm, problem, seeds=[7], precision=dtype)  # type: ignore[arg-type]
     assert np.abs(own - x).max() < tolerance
     assert np.abs(result.published[0] - m).max() < tolerance
     for happened in (clips, projections):
         assert 0 < np.mean(happened) < 1
-
-
-def final_own(algorithm: Algorithm, problem: mc.Quadratic, dtype: str) -> FloatArray:
-    """[nodes, dim] every node's own model at the end: an algorithm that publishes it shows it."""
-    update = algorithm.update
-
-    def showing(*arguments: object) -> object:
-        state = update(*arguments)  # type: ignore[arg-type]
-        return state._replace(published=state.own)
-
-    shown = algorithm._replace(update=showing)
-    return np.asarray(mc.run(shown, problem, seeds=[7], precision=dtype).published[0])  # type: ignore[arg-type]
 
 
 def test_matrix_form_gives_the_same_run() -> None:

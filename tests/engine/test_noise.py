@@ -19,7 +19,7 @@ def drawn(seed: int = 11, dtype: str = "float32") -> FloatArray:
         root = noise.roots((seed,))[0]
 
         def one(epoch: jax.Array, node: jax.Array) -> jax.Array:
-            return noise.normal(noise.at_node(noise.at_epoch(root, Purpose.SIGNAL, epoch), node), (DIM,), dtype)
+            return noise.normal(noise.stream(noise.at_epoch(root, Purpose.SIGNAL, epoch)[None], DIM), node, dtype)
 
         over_nodes = jax.vmap(one, in_axes=(None, 0))
         epochs, nodes = jnp.arange(1, EPOCHS + 1), jnp.arange(NODES)
@@ -65,12 +65,43 @@ def test_coordinates_are_independent() -> None:
     assert max(abs(lagged), abs(halves)) < 4.5  # the two outputs of one cipher block lie half a row apart
 
 
-def test_seeds_purposes_epochs_and_nodes_have_their_own_draws() -> None:
+def test_seeds_purposes_and_epochs_have_their_own_keys() -> None:
     keys = {
-        tuple(np.asarray(jax.random.key_data(noise.at_node(noise.at_epoch(root, purpose, epoch), node))).tolist())
+        tuple(np.asarray(noise.at_epoch(root, purpose, epoch)).tolist())
         for root in noise.roots((0, 1, 2**32 - 1))
         for purpose in Purpose
-        for epoch in (1, 2, 3)
-        for node in (0, 1, 2)
+        for epoch in (1, 2, 3, 10_000_000)
     }
-    assert len(keys) == 3 * len(Purpose) * 9
+    assert len(keys) == 3 * len(Purpose) * 4
+
+
+def test_seeds_in_company_draw_what_they_draw_alone() -> None:
+    keys = jnp.stack([noise.at_epoch(root, Purpose.SIGNAL, 4) for root in noise.roots((3, 9))])
+    together = noise.normal(noise.stream(keys, 13), 2, "float32").reshape(2, 13)
+    for row, key in enumerate(keys):
+        assert np.array_equal(together[row], noise.normal(noise.stream(key[None], 13), 2, "float32"))
+
+
+def test_keys_and_the_first_nodes_draws_are_those_of_jax_to_the_bit() -> None:
+    for seed, epoch in ((0, 1), (7, 123_456), (2**32 - 1, 10_000_000)):
+        theirs = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), int(Purpose.SIGNAL)), epoch)
+        ours = noise.at_epoch(noise.roots((seed,))[0], Purpose.SIGNAL, epoch)
+        assert np.array_equal(jax.random.key_data(theirs), ours)
+        for size in (1, 21, 7850):
+            drawn = noise.normal(noise.stream(ours[None], size), 0, "float32")
+            assert np.array_equal(jax.random.normal(theirs, (size,), "float32"), drawn)
+
+
+@pytest.mark.parametrize(
+    ("key", "counter", "expected"),
+    [
+        ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+        ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
+        ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
+    ],
+)
+def test_the_cipher_gives_its_authors_values(
+    key: tuple[int, int], counter: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    words = [jnp.uint32(word) for word in (*key, *counter)]
+    assert tuple(int(word) for word in noise._threefry(*words)) == expected

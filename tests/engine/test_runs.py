@@ -17,6 +17,7 @@ from murmurcast.network.gains import Uniform
 from murmurcast.network.topologies import ring
 from murmurcast.results import CHECKPOINT, Result
 from tests.conftest import asymmetric_network
+from tests.engine.transcription import showing_own
 
 NODES = 5  # odd: the nodes do not divide among two cores
 
@@ -245,8 +246,7 @@ def test_link_noise_of_the_rival_is_independent_and_of_the_right_size() -> None:
 def test_mean_models_and_consensus_error() -> None:
     problem = mc.Quadratic.random(NODES, 3, clip=1.0)
     plan = mc.plan(asymmetric_network(2, NODES), problem, mc.Budget(epsilon=10.0), mc.Schedule(epochs=5))
-    made = mc.local_only(plan)  # publishes its own model
-    result = mc.run(made, problem, precision="float64")
+    result = mc.run(showing_own(mc.local_only(plan)), problem, precision="float64")
     own = result.published[0]
     mean = own.mean(axis=0)
     assert float(result.final("consensus_error")[0]) == pytest.approx(np.sqrt(((own - mean) ** 2).sum(axis=1).mean()))

@@ -1,10 +1,11 @@
-"""Section 1 of the specification in plain NumPy and float64, as slowly and literally as possible."""
+"""The paper's equations in plain NumPy and float64, as slowly and literally as possible."""
 
 from collections.abc import Callable
 
 import numpy as np
 
 from murmurcast._check import FloatArray
+from murmurcast.algorithms.base import Algorithm
 from murmurcast.plans import Plan
 
 Gradient = Callable[[int, FloatArray], FloatArray]
@@ -45,3 +46,13 @@ def algorithm_1(
             following[i] = project(m[i] - gamma * slope / z[i, i])
         x, z = following, weights @ z
     return x, m
+
+
+def showing_own(algorithm: Algorithm) -> Algorithm:
+    """The algorithm, publishing every node's own model, so that a test can see it."""
+
+    def update(*arguments: object) -> object:
+        state = algorithm.update(*arguments)  # type: ignore[arg-type]
+        return state._replace(published=state.own)
+
+    return algorithm._replace(update=update)

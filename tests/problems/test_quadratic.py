@@ -18,9 +18,7 @@ def random(clip: float = 1.0, ball: float | None = None, box: float | None = Non
 
 
 def loss(problem: Quadratic, model: FloatArray) -> float:
-    parts = [
-        (model - b) @ q @ (model - b) / 2 for q, b in zip(problem.curvature, problem.centre, strict=True)
-    ]
+    parts = [(model - b) @ q @ (model - b) / 2 for q, b in zip(problem.curvature, problem.centre, strict=True)]
     return float(np.mean(parts))
 
 
@@ -49,9 +47,7 @@ def test_free_optimum() -> None:
     problem = random()
     best = problem.optimum()
     np.testing.assert_allclose(slope(problem, best), 0, atol=1e-12)
-    mean = np.linalg.solve(
-        problem.curvature.sum(axis=0), np.einsum("kij,kj->i", problem.curvature, problem.centre)
-    )
+    mean = np.linalg.solve(problem.curvature.sum(axis=0), np.einsum("kij,kj->i", problem.curvature, problem.centre))
     np.testing.assert_allclose(best, mean, rtol=1e-10)
 
 

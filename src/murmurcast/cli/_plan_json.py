@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _DENSE_UP_TO = 500  # nodes
 
 
-def as_dict(plan: "Plan", linears: "dict[tuple[int, ...], Linear]") -> dict[str, Any]:
+def as_dict(plan: "Plan", linears: "dict[tuple[int, ...], Linear]", warned: tuple[str, ...]) -> dict[str, Any]:
     """Everything a program may want; matrices [receiver][sender], sparse beyond 500 nodes.
 
     `linear` belongs to the first observer asked for; `linears` lists all of them.
@@ -41,7 +41,7 @@ def as_dict(plan: "Plan", linears: "dict[tuple[int, ...], Linear]") -> dict[str,
             "unit": certified.unit,
         },
         "paper_claim": {"epsilon": claim.epsilon, "delta": claim.delta},
-        "warnings": list(plan.warnings),
+        "warnings": [*warned, *plan.warnings],
     }
     if sent is not None:
         result["sent_power"] = {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _NODES_SHOWN, _MATRIX_UP_TO, _RATE_UP_TO = 20, 12, 300
 
 
-def show(plan: "Plan", linears: "dict[tuple[int, ...], Linear]") -> None:
+def show(plan: "Plan", linears: "dict[tuple[int, ...], Linear]", warned: tuple[str, ...]) -> None:
     """Prints the whole plan."""
     console = _tables.console()
     console.print(_glance(plan))
@@ -26,7 +26,7 @@ def show(plan: "Plan", linears: "dict[tuple[int, ...], Linear]") -> None:
     _show_costs(console, plan)
     for members, found in linears.items():
         _show_linear(console, plan, members, found)
-    for line in plan.warnings:
+    for line in (*warned, *plan.warnings):
         console.print(f"[yellow]warning:[/yellow] {line}")
 
 

@@ -29,8 +29,8 @@ def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
     """What may surprise about data, plan and algorithm."""
     partition = getattr(problem, "data", None)
     lines = [] if partition is None else list(partition.warnings)
-    if problem.clipping == "none":
-        lines.append("gradients are not clipped: every epsilon of the plan is nominal, and nothing is promised")
+    if algorithm.name == "power-controlled":
+        lines += algorithm.plan.warnings
     if np.isinf(algorithm.promise.mu).any():
         lines.append(f"{algorithm.name}: {algorithm.promise.basis}")
     return lines
@@ -41,7 +41,7 @@ def show_end(result: "Result", folder: Path) -> None:
     console = _tables.console()
     info, metrics = result.info, result.metrics
     rows = []
-    for model, what in (("own", "own, kept on the node"), ("published", "published"), ("mean", "mean of all own")):
+    for model, what in (("own", "own"), ("published", "published"), ("mean", "mean of all own")):
         for name in [str(key) for key in metrics if str(key).startswith(f"{model}_")]:
             found = summary(result, name)
             spread = f"{found['spread']:.4f}" if "spread" in found else ""
@@ -61,7 +61,7 @@ def show_end(result: "Result", folder: Path) -> None:
         ("Nodes", f"lie {float(result.final('consensus_error').mean()):.3g} from their mean (root mean square)"),
         (
             "Time",
-            f"{seconds['all']:.1f} s: {seconds['training']:.1f} s training, {seconds['compiling']:.1f} s setting up",
+            f"training {seconds['training']:.1f} s, setting up {seconds['compiling']:.1f} s, now {seconds['all']:.1f} s",
         ),
         ("Kept in", str(folder)),
     )

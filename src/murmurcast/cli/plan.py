@@ -29,7 +29,7 @@ def plan(
     as_json: AsJson = False,
     example: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Print a commented file to start from: paper-1, paper-2 or ring."),
+        typer.Option(metavar="NAME", help="Print a commented file to start from: paper-1, paper-2, ring or digits."),
     ] = None,
 ) -> None:
     """Split every node's power between its model and its noise, and say what that costs in privacy.
@@ -68,11 +68,11 @@ def plan(
 
         from murmurcast.cli._plan_json import as_dict
 
-        typer.echo(json.dumps(as_dict(made, linears), allow_nan=False))
+        typer.echo(json.dumps(as_dict(made, linears, experiment.warnings), allow_nan=False))
         return
     from murmurcast.cli._plan_text import show
 
-    show(made, linears)
+    show(made, linears, experiment.warnings)
 
 
 def _work(

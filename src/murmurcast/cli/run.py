@@ -44,7 +44,7 @@ def run(
     from rich.console import Console
 
     from murmurcast import config
-    from murmurcast.results import EXPERIMENT
+    from murmurcast.results import EXPERIMENT, demand_folder
 
     changed = overrides(sets) | ({} if seeds is None else {"run.seeds": str(seeds)})
     experiment = config.load(file, changed)
@@ -56,6 +56,7 @@ def run(
         problem = experiment.build_problem(experiment.build_network(file.parent).nodes, file.parent, status.update)
         plan = experiment.build_plan(file.parent, status.update, problem)
         algorithm = experiment.build_algorithm(plan)
+        demand_folder(folder)
         _demand_space(folder, problem, _seeds(experiment))
         _write_beginning(folder, {EXPERIMENT: text.encode()}, _network_file(experiment, file.parent))
         _draw_partition(problem, folder)
@@ -133,9 +134,9 @@ def _seeds(experiment: "Experiment") -> tuple[int, ...]:
 
 def _demand_free(folder: Path, text: str, resume: bool) -> None:
     """The folder is new, or holds the beginning of this very run."""
-    from murmurcast.results import CHECKPOINT, EXPERIMENT, RUN, demand_folder
+    from murmurcast.results import CHECKPOINT, EXPERIMENT, RUN, demand_place
 
-    demand_folder(folder)
+    demand_place(folder)
     if (folder / RUN).exists():
         raise Error(f"{folder} already holds a finished run", hint="choose another folder with --out, or remove it")
     if not resume:

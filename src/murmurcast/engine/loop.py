@@ -43,7 +43,7 @@ class Given(NamedTuple):
     """What does not change during a run.
 
     Attributes:
-        roots: [seeds] random keys.
+        roots: [seeds, 2] random keys.
         mine: The nodes' data, arrays [nodes, ...].
         sending: Tables of what is sent.
         receiving: Tables of what is made of what is heard.
@@ -142,39 +142,31 @@ def _rounds(
     """Epochs first..stop-1 of the nodes (or seeds) of one device."""
     numbers = layout.own_numbers()
     model_bytes = math.prod(problem.shape) * len(given.roots) * dtype.itemsize
-    sending_block = _together(len(numbers), 3 * model_bytes)
-    receiving_block = _together(len(numbers), 4 * model_bytes + problem.bytes_per_gradient)
+    block = _together(len(numbers), 4 * model_bytes + problem.bytes_per_gradient)
     links = given.hearing.gains.shape[1:] if isinstance(algorithm.medium, Slots) else ()
 
     def one_epoch(epoch: jax.Array, carry: Carry) -> Carry:
-        signal_keys = jax.vmap(lambda root: noise.at_epoch(root, Purpose.SIGNAL, epoch))(given.roots)
-        batch_keys = jax.vmap(lambda root: noise.at_epoch(root, Purpose.BATCH, epoch))(given.roots)
-
-        def transmit(number: jax.Array, here: Any, state: Any) -> tuple[jax.Array, jax.Array]:
-            """One node's signals and their energy, [seeds, ...]; [neighbours, seeds, ...] where each gets its own."""
-
-            def one(key: jax.Array, here: Any, state: Any) -> tuple[jax.Array, jax.Array]:
-                signal = algorithm.send(here, state, noise.normal(key, problem.shape, dtype))
-                return signal, jnp.sum(signal * signal)
-
-            keys = jax.vmap(lambda key: noise.at_node(key, number))(signal_keys)
-            multicast = jax.vmap(one, in_axes=(0, None, 0))
-            if not links:
-                return multicast(keys, here, state)
-            slots = jnp.arange(links[0])
-            per_link = jax.vmap(jax.vmap(noise.at_node, in_axes=(0, None)), in_axes=(None, 0))(keys, slots)
-            return jax.vmap(multicast, in_axes=(0, 0, None))(per_link, here, state)
-
+        signal_keys, batch_keys = (
+            jax.vmap(lambda root, purpose=purpose: noise.at_epoch(root, purpose, epoch))(given.roots)
+            for purpose in (Purpose.SIGNAL, Purpose.BATCH)
+        )
+        stream = noise.stream(signal_keys, problem.dim)
+        # In a loop of its own: what a loop writes is kept, while plain code would draw anew wherever noise is used.
+        drawn = jax.lax.map(lambda number: noise.normal(stream, number, dtype), _link_numbers(numbers, links))
+        drawn = drawn.reshape(len(numbers), *links, len(given.roots), *problem.shape)
+        transmit = jax.vmap(algorithm.send, in_axes=(None, 0, 0))  # over seeds
+        transmit = jax.vmap(transmit, in_axes=(0, None, 0)) if links else transmit
         here = _at(epoch, given.sending, (len(numbers), *links))
-        sent, energy = _over_nodes(sending_block, transmit, (numbers, here, carry.state))
-        energy = energy.max(axis=1) if links else energy
+        sent = jax.vmap(transmit)(here, carry.state, drawn)
         lists, hear = mix.channel(algorithm.medium, given.hearing, sent, layout)
 
-        def receive(number: jax.Array, here: Any, mine: Any, state: Any, sent: jax.Array, listed: Any) -> Any:
-            """One node's next state, for all seeds."""
+        def receive(
+            number: jax.Array, here: Any, mine: Any, state: Any, sent: jax.Array, listed: Any
+        ) -> tuple[Any, jax.Array]:
+            """One node's next state and the energy it sent, for all seeds."""
 
             def one(key: jax.Array, state: Any, sent: jax.Array, heard: jax.Array) -> Any:
-                key = noise.at_node(key, number)
+                key = jax.random.wrap_key_data(noise.at_node(key, number))
                 local = Local(
                     lambda point: problem.gradient_at_public(point, mine, key),
                     lambda point: problem.gradient_at_private(point, mine, key),
@@ -182,13 +174,20 @@ def _rounds(
                 )
                 return algorithm.update(here, state, sent, heard, local)
 
-            return jax.vmap(one, in_axes=(0, 0, len(links), 0))(batch_keys, state, sent, hear(listed))
+            following = jax.vmap(one, in_axes=(0, 0, len(links), 0))(batch_keys, state, sent, hear(listed))
+            energy = jnp.sum(sent * sent, axis=range(1 + len(links), sent.ndim))
+            return following, energy.max(axis=0) if links else energy
 
         here = _at(epoch, given.receiving, (len(numbers),))
-        state = _over_nodes(receiving_block, receive, (numbers, here, given.mine, carry.state, sent, lists))
+        state, energy = _over_nodes(block, receive, (numbers, here, given.mine, carry.state, sent, lists))
         return Carry(state, energy, jnp.maximum(carry.loudest, energy))
 
     return jax.lax.fori_loop(first, stop, one_epoch, carry)
+
+
+def _link_numbers(numbers: jax.Array, links: tuple[int, ...]) -> jax.Array:
+    """[nodes], or [nodes x links] where a node has a signal for each: whose noise to draw."""
+    return (numbers[:, None] * links[0] + jnp.arange(links[0])).ravel() if links else numbers
 
 
 def _at(epoch: jax.Array, tables: Any, shape: tuple[int, ...]) -> Any:

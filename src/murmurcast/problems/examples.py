@@ -21,8 +21,8 @@ class Rows(NamedTuple):
 
     Attributes:
         features: [rows, features].
-        columns: [features, rows] the same, transposed, where all rows are used in every epoch; else empty. Products
-            with either are then quick; it costs the data's memory once more.
+        columns: [features, rows] the same, transposed: products with either are then quick, at the cost of holding the
+            data twice. None for minibatches, which are too small to gain.
         targets: [rows] labels or values.
         reach: [rows] the norm of an example's features as its gradient sees them.
         present: [rows] 1 for an example, 0 for filling.
@@ -103,7 +103,7 @@ class OnExamples:
             return mine, mine.size.astype(mine.features.dtype)
         picked = minibatch(key, mine.size, self.batch)
         features = mine.features[picked]
-        rows = Rows(features, features.T, mine.targets[picked], mine.reach[picked], mine.present[picked], mine.size)
+        rows = Rows(features, None, mine.targets[picked], mine.reach[picked], mine.present[picked], mine.size)
         return rows, jnp.asarray(self.batch, mine.features.dtype)
 
 
@@ -131,7 +131,7 @@ def stacked(problem: OnExamples, constant: float) -> Rows:
         targets[node, : len(rows)] = data.targets[rows]
         present[node, : len(rows)] = 1
     squares = np.einsum("knd,knd->kn", features, features) + constant**2
-    columns = np.ascontiguousarray(features.transpose(0, 2, 1)) if problem.batch is None else features[:, :0]
+    columns = np.ascontiguousarray(features.transpose(0, 2, 1)) if problem.batch is None else None
     return Rows(features, columns, targets, np.sqrt(squares), present, sizes.astype(np.int32))
 
 

@@ -67,7 +67,7 @@ class RidgeRegression(OnExamples):
         scale = rows.present
         if self.clipping == "example":
             scale = scale * base.shrink(jnp.abs(residual) * rows.reach, self.clip)
-        gradient = rows.columns @ (residual * scale) / count
+        gradient = (residual * scale) @ rows.features / count
         return base.clipped(gradient, self.clipping, self.clip) + self.l2 * model
 
     def gradient_at_private(self, model: jax.Array, mine: Rows, key: jax.Array) -> jax.Array:
@@ -83,7 +83,7 @@ class RidgeRegression(OnExamples):
             squares = (residual * rows.reach) ** 2 + 2 * self.l2 * residual * predicted
             squares += self.l2**2 * jnp.sum(model * model)
             scale = scale * base.shrink(jnp.sqrt(jnp.maximum(squares, 0)), self.clip)
-        gradient = (rows.columns @ (residual * scale) + self.l2 * jnp.sum(scale) * model) / count
+        gradient = ((residual * scale) @ rows.features + self.l2 * jnp.sum(scale) * model) / count
         return base.clipped(gradient, self.clipping, self.clip)
 
     def evaluate(self, model: jax.Array, test: RidgeTest) -> Metrics:

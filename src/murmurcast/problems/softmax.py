@@ -141,7 +141,8 @@ class SoftmaxRegression(OnExamples):
 
 def _outer_sum(residual: jax.Array, rows: Rows) -> jax.Array:
     """Sum over the rows of residual times (features, 1)."""
-    return jnp.concatenate([product(rows.columns, residual), jnp.sum(residual, axis=1, keepdims=True)], axis=1)
+    slopes = residual @ rows.features if rows.columns is None else product(rows.columns, residual)
+    return jnp.concatenate([slopes, jnp.sum(residual, axis=1, keepdims=True)], axis=1)
 
 
 def _with_bias(data: Partition, rows: "np.typing.NDArray[np.int64]") -> FloatArray:

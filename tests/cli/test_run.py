@@ -1,0 +1,343 @@
+"""`murmurcast run` and `murmurcast compare` through their real entry point."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from murmurcast.errors import Error
+from murmurcast.results import load_run
+from tests.cli.test_plan import COMMAND, refused, run
+
+NETWORK = "[network]\ngains = [[0, 0.9, 0.4], [0.5, 0, 0.7], [0.6, 0.8, 0]]\npower = [1.0, 2.0, 0.5]\n"
+DIGITS = (
+    NETWORK
+    + """
+[data]
+name = "digits"
+partition = "iid"
+[problem]
+radius = 20.0
+[privacy]
+epsilon = 10.0
+unit = "record"
+[schedule]
+epochs = 6
+"""
+)
+TINY = (
+    NETWORK
+    + """z = "perron"
+[privacy]
+epsilon = 10.0
+[problem]
+kind = "quadratic"
+dim = 3
+radius = 2.0
+[schedule]
+epochs = 80000
+[run]
+seeds = [4, 9]
+checkpoint_every = 5000
+"""
+)
+OF_A_FILE = """
+[network]
+file = "net.csv"
+z = "perron"
+[data]
+name = "my.csv"
+[privacy]
+epsilon = 10.0
+[problem]
+radius = 2.0
+[schedule]
+epochs = 2000000
+[run]
+checkpoint_every = 500
+"""
+NET = "sender,receiver,gain\n0,1,0.9\n1,0,0.5\n1,2,0.7\n2,1,0.8\n"
+
+
+def table(rows: int = 40, shift: float = 0.0) -> str:
+    rng = np.random.default_rng(0)
+    lines = [f"{a + shift:.4f},{b:.4f},{int(a + b > 0)}" for a, b in rng.standard_normal((rows, 2))]
+    return "\n".join(["one,two,label", *lines]) + "\n"
+
+
+def begin(*arguments: object, cwd: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [str(COMMAND), "run", *map(str, arguments)],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(path: Path, process: "subprocess.Popen[str]") -> None:
+    end = time.monotonic() + 60
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an experiment and two finished runs of it."""
+    folder = tmp_path_factory.mktemp("digits")
+    (folder / "digits.toml").write_text(DIGITS)
+    ours = begin("digits.toml", "--seeds", "2", cwd=folder)
+    rival = begin("digits.toml", "--set", "algorithm.name=mped2fl", "--out", "rival", "--json", cwd=folder)
+    for process, name in ((ours, "ours.txt"), (rival, "rival.json")):
+        shown, complaint = process.communicate(timeout=120)
+        assert process.returncode == 0, complaint
+        (folder / name).write_text(shown)
+    return folder
+
+
+def test_a_run_leaves_its_files_in_its_usual_place(digits: Path) -> None:
+    names = ["experiment.toml", "ledger.nc", "metrics.csv", "metrics.nc", "partition.png", "published.npz", "run.json"]
+    assert sorted(entry.name for entry in (digits / "runs" / "digits").iterdir()) == names
+    result = load_run(digits / "runs" / "digits")
+    assert result.metrics["seed"].values.tolist() == [0, 1]
+    assert result.metrics["epoch"].values.tolist() == [1, 2, 3, 4, 5, 6]
+    assert result.published.shape == (2, 3, 10, 65)
+    assert result.info["privacy"]["epsilon"] == pytest.approx(10.0)
+    shown = (digits / "ours.txt").read_text()
+    for words in ("1438 training", "power-controlled after 6 epochs, 2 seeds", "accuracy", "epsilon 10", "certificate"):
+        assert words in shown
+
+
+def test_json_is_one_object_and_nothing_else(digits: Path) -> None:
+    found = json.loads((digits / "rival.json").read_text())
+    result = load_run(digits / "rival")
+    assert found["algorithm"] == result.info["algorithm"] == "mped2fl"
+    assert found["channel_uses"] == 3 * 6
+    assert found["privacy"]["epsilon"] is None
+    assert found["final"]["own_accuracy"]["mean"] == pytest.approx(float(result.final("own_accuracy").mean()))
+    assert str(digits) not in (digits / "rival" / "run.json").read_text()
+
+
+def test_a_second_run_into_the_same_folder_is_refused(digits: Path) -> None:
+    before = (digits / "rival" / "run.json").read_bytes()
+    for extra in ([], ["--resume"]):
+        assert "already holds a finished run" in refused(
+            run("run", "digits.toml", "--out", "rival", *extra, cwd=digits)
+        )
+    assert (digits / "rival" / "run.json").read_bytes() == before
+
+
+def test_compare(digits: Path) -> None:
+    done = run("compare", "runs/digits", "rival", cwd=digits)
+    assert done.returncode == 0, done.stderr
+    for words in ("digits", "rival", "own_accuracy", "power-controlled", "mped2fl", "not promised"):
+        assert words in done.stdout
+    done = run(
+        "compare", "runs/digits", "rival", "--json", "--figure", "c.png", "--metric", "published_loss", cwd=digits
+    )
+    found = json.loads(done.stdout)
+    assert found["metric"] == "published_loss"
+    assert [row["name"] for row in found["runs"]] == ["digits", "rival"]
+    assert [row["spread"] is None for row in found["runs"]] == [False, True]
+    assert (digits / "c.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["none"], "is not a folder"),
+        (["."], "holds no finished run"),
+        (["rival", "--metric", "acuracy"], "is not a figure"),
+        (["rival", "--figure", "c.jpeg"], "jpeg"),
+        (["rival", "--mark", "nan", "--json"], "mark"),
+    ],
+)
+def test_wrong_comparisons_are_refused(digits: Path, arguments: list[str], words: str) -> None:
+    assert words in refused(run("compare", *arguments, cwd=digits))
+
+
+def test_a_run_that_diverges_can_still_be_told_as_json(tmp_path: Path) -> None:
+    """Unclipped, with steps far too long: figures are not finite, which JSON does not know."""
+    (tmp_path / "wild.toml").write_text(TINY.replace("radius = 2.0", 'clipping = "none"'))
+    sets = ["schedule.epochs=30", "schedule.step=1e9", "schedule.decay=constant", "algorithm.name=noiseless"]
+    arguments = [part for item in sets for part in ("--set", item)]
+    done = run("run", "wild.toml", "--json", *arguments, "--out", "wild", cwd=tmp_path)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0
+    json.loads(done.stdout)
+    done = run("compare", "wild", "--json", cwd=tmp_path)
+    assert "Traceback" not in done.stderr
+    json.loads(done.stdout)
+
+
+def test_ctrl_c_and_resume_reach_the_same_numbers_to_the_bit(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    whole = begin("tiny.toml", "--out", "whole", cwd=tmp_path)
+    cut = begin("tiny.toml", "--out", "cut", cwd=tmp_path)
+    wait_for(tmp_path / "cut" / "checkpoint.npz", cut)
+    cut.send_signal(signal.SIGINT)
+    _, complaint = cut.communicate(timeout=60)
+    assert cut.returncode == 130, complaint
+    assert "checkpoint is in cut" in complaint
+    assert "Traceback" not in complaint
+    assert not (tmp_path / "cut" / "run.json").exists()
+    assert "--resume" in refused(run("run", "tiny.toml", "--out", "cut", cwd=tmp_path))
+    resumed = run("run", "tiny.toml", "--out", "cut", "--resume", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    _, complaint = whole.communicate(timeout=100)
+    assert whole.returncode == 0, complaint
+    assert not (tmp_path / "cut" / "checkpoint.npz").exists()
+    tables = [pd.read_csv(tmp_path / name / "metrics.csv").drop(columns="seconds") for name in ("whole", "cut")]
+    pd.testing.assert_frame_equal(*tables, check_exact=True)
+    models = [load_run(tmp_path / name).published for name in ("whole", "cut")]
+    np.testing.assert_array_equal(models[0], models[1])
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an experiment on files, and its run, killed after a checkpoint."""
+    folder = tmp_path_factory.mktemp("killed")
+    (folder / "my.toml").write_text(OF_A_FILE)
+    (folder / "my.csv").write_text(table())
+    (folder / "net.csv").write_text(NET)
+    process = begin("my.toml", "--out", "cut", cwd=folder)
+    wait_for(folder / "cut" / "checkpoint.npz", process)
+    process.kill()
+    process.communicate(timeout=60)
+    return folder
+
+
+@pytest.fixture
+def spoilt(killed: Path, tmp_path: Path) -> Path:
+    """A copy that a test may spoil."""
+    return Path(shutil.copytree(killed, tmp_path / "copy"))
+
+
+def test_a_killed_run_does_not_load(killed: Path) -> None:
+    with pytest.raises(Error, match="holds no finished run") as raised:
+        load_run(killed / "cut")
+    assert "--resume" in raised.value.hint
+    assert "holds no finished run" in refused(run("compare", "cut", cwd=killed))
+
+
+def test_resuming_another_experiment_is_refused_and_the_difference_shown(killed: Path) -> None:
+    text = refused(run("run", "my.toml", "--out", "cut", "--resume", "--set", "privacy.epsilon=2", cwd=killed))
+    assert "privacy.epsilon was 10.0, is 2" in text
+
+
+def test_resuming_on_other_data_is_refused(spoilt: Path) -> None:
+    (spoilt / "my.csv").write_text(table(shift=0.5))
+    assert "other data" in refused(run("run", "my.toml", "--out", "cut", "--resume", "--json", cwd=spoilt))
+
+
+def test_resuming_on_another_network_of_the_same_name_is_refused(spoilt: Path) -> None:
+    """Models were sent through the first network; the promise would be worked out for the second."""
+    (spoilt / "net.csv").write_text(NET.replace("0.9", "0.3"))
+    process = begin("my.toml", "--out", "cut", "--resume", "--json", cwd=spoilt)
+    try:
+        _, complaint = process.communicate(timeout=6)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        pytest.fail("the run went on with another network")
+    assert process.returncode == 2
+    assert "error: " in complaint
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("checkpoint.npz", None), ("checkpoint.npz", b"garbage"), ("experiment.toml", b"\xff\xfe")],
+    ids=["truncated checkpoint", "garbage", "experiment not UTF-8"],
+)
+def test_resuming_from_a_spoilt_folder_is_refused(spoilt: Path, name: str, content: bytes | None) -> None:
+    path = spoilt / "cut" / name
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2] if content is None else content)
+    refused(run("run", "my.toml", "--out", "cut", "--resume", "--json", cwd=spoilt))
+
+
+def test_nothing_to_resume(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    assert "no run to resume" in refused(run("run", "tiny.toml", "--resume", cwd=tmp_path))
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_training(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    (tmp_path / "file").write_text("")
+    begun = time.monotonic()
+    assert "file" in refused(run("run", "tiny.toml", "--out", "file", cwd=tmp_path))
+    assert time.monotonic() - begun < 20
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    (tmp_path / "closed").mkdir(mode=0o500)
+    assert "not writable" in refused(run("run", "tiny.toml", "--out", "closed", cwd=tmp_path))
+
+
+def test_a_users_files_are_not_overwritten(tmp_path: Path) -> None:
+    """--out names a folder that holds an experiment of that name already, such as the user's own."""
+    text = "# my own words\n" + TINY.replace("80000", "5")
+    (tmp_path / "experiment.toml").write_text(text)
+    run("run", "experiment.toml", "--out", ".", "--json", cwd=tmp_path)
+    assert (tmp_path / "experiment.toml").read_text() == text
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """An experiment on a file, and files that are not as they should be."""
+    (tmp_path / "my.toml").write_text(OF_A_FILE.replace("2000000", "3"))
+    (tmp_path / "net.csv").write_text(NET)
+    (tmp_path / "my.csv").write_text(table())
+    (tmp_path / "nan.csv").write_text(table().replace("\n", "\nnan,1.0,0\n", 1))
+    np.savez(tmp_path / "shapes.npz", x=np.zeros((5, 2)), y=np.array([0, 1, 0]))
+    np.savez(tmp_path / "flat.npz", x=np.zeros(5), y=np.array([0, 1, 0, 1, 0]))
+    return tmp_path
+
+
+REFUSALS = {
+    "data.name=nan.csv": "expected a finite number",
+    "data.name=shapes.npz": "rows",
+    "data.name=flat.npz": "expected two dimensions",
+    "data.partition=srted": "data.partition",
+    "data.name=digts": "is no data set",
+    "problem.batch=100000": "batch is 100000",
+    "problem.kind=quadratic": "[data] has no meaning",
+    "run.seeds=0": "run.seeds is 0",
+    "run.seeds=[1, 1]": "twice",
+}
+
+
+def test_bad_input_is_refused(files: Path) -> None:
+    def outcome(number: int, setting: str) -> "subprocess.CompletedProcess[str]":
+        return run("run", "my.toml", "--json", "--set", setting, "--out", f"runs/{number}", cwd=files)
+
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(outcome, range(len(REFUSALS)), REFUSALS))
+    for found, (setting, words) in zip(done, REFUSALS.items(), strict=True):
+        assert words in refused(found), setting
+
+
+@pytest.mark.parametrize("setting", ["data.name=digts", "run.seeds=[1, 1]"])
+def test_a_refused_run_leaves_nothing_behind(files: Path, setting: str) -> None:
+    before = sorted(files.rglob("*"))
+    refused(run("run", "my.toml", "--json", "--set", setting, cwd=files))
+    assert sorted(files.rglob("*")) == before
+
+
+def test_a_refusal_is_not_preceded_by_tables(files: Path) -> None:
+    """Nothing on stdout, with or without --json: settings are checked before the data is shown."""
+    refused(run("run", "my.toml", "--set", "run.checkpoint_every=0", cwd=files))
+
+
+def test_no_data_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text(NETWORK + "[privacy]\nepsilon = 1.0\n")
+    assert "there is no [data]" in refused(run("run", "my.toml", cwd=tmp_path))
