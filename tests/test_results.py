@@ -19,7 +19,7 @@ from murmurcast.errors import Error
 from murmurcast.planner import plan
 from murmurcast.plans import Budget
 from murmurcast.problems.quadratic import Quadratic
-from murmurcast.results import Result, load_run, read_info
+from murmurcast.results import Result, load_run
 from murmurcast.runner import run
 from murmurcast.schedule import Schedule
 from tests.conftest import asymmetric_network
@@ -211,7 +211,7 @@ def test_a_run_json_with_bytes_changed_loads_or_is_refused(saved: Path, folder: 
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     (folder / "run.json").write_bytes(bytes(content))
     try:
-        read_info(folder)
+        load_run(folder)
         load_run(folder)
     except Error as problem:
         assert problem.hint  # noqa: PT017

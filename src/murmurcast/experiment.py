@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from murmurcast._check import FloatArray
 from murmurcast._progress import Stage, quiet
 from murmurcast.data.partition import Dirichlet, Iid, QuantitySkew, Shards, Sorted
 from murmurcast.errors import Error
@@ -237,7 +238,7 @@ class Experiment(_Section):
                 raise Error("a quadratic problem has no records to protect", hint='set privacy.unit = "node"')
             from murmurcast.problems.quadratic import Quadratic
 
-            return Quadratic.random(nodes, section.dim or 10, seed=section.seed, **common)
+            return Quadratic.random(nodes, 10 if section.dim is None else section.dim, seed=section.seed, **common)
         from murmurcast.problems.ridge import RidgeRegression
         from murmurcast.problems.softmax import SoftmaxRegression
 
@@ -332,12 +333,16 @@ class Experiment(_Section):
         if dim is not None and dim != problem.dim:
             raise Error(f"problem.dim is {dim}, but the model has {problem.dim} parameters", hint="remove problem.dim")
         found = problem.examples_per_node
-        if examples is not None and found is not None and not (np.asarray(examples) == found).all():
+        if examples is not None and found is not None and not np.array_equal(_per_node(examples, found), found):
             raise Error(
                 f"privacy.examples_per_node is {examples}, but gradients are averaged over {found.min():g} to "
                 f"{found.max():g} examples",
                 hint="remove privacy.examples_per_node: it follows from the data",
             )
+
+
+def _per_node(examples: int | list[int], found: FloatArray) -> FloatArray:
+    return np.full(len(found), float(examples)) if isinstance(examples, int) else np.array(examples, np.float64)
 
 
 def _half_diagonal(box: float, dim: int | None) -> float | None:

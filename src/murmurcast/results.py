@@ -80,6 +80,7 @@ class Result:
         for name, content in contents.items():
             _files.write_atomically(folder / name, content)
         hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        hashes[RUN] = _hash_of(self.info)
         whole = {"format": _FORMAT, **self.info, "sha256": hashes}
         _files.write_atomically(folder / RUN, json.dumps(whole, indent=2, allow_nan=False).encode() + b"\n")
         (folder / CHECKPOINT).unlink(missing_ok=True)
@@ -90,9 +91,7 @@ def load_run(folder: Path | str) -> Result:
     import xarray as xr
 
     folder = Path(folder)
-    info = read_info(folder)
-    hashes = info.pop("sha256")
-    info.pop("format")
+    info, hashes = _read_info(folder)
     contents = {}
     for name in (EXPERIMENT, METRICS, TABLE, LEDGER, MODELS):
         contents[name] = _read(folder / name)
@@ -109,8 +108,8 @@ def load_run(folder: Path | str) -> Result:
     )
 
 
-def read_info(folder: Path) -> dict[str, Any]:
-    """What `run.json` says, checked for its form."""
+def _read_info(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """What `run.json` says, and the hashes of all files; it must be as it was written."""
     if not folder.is_dir():
         raise Error(f"{folder} is not a folder", hint="name the folder of a run, such as runs/my")
     if not (folder / RUN).exists():
@@ -123,12 +122,17 @@ def read_info(folder: Path) -> dict[str, Any]:
         )
     try:
         info = json.loads(_read(folder / RUN))
-        known = info["format"] == _FORMAT and isinstance(info["sha256"], dict) and isinstance(info["name"], str)
-    except (ValueError, KeyError, TypeError, RecursionError):
+        known, hashes = info.pop("format") == _FORMAT, info.pop("sha256")
+        known = known and hashes[RUN] == _hash_of(info)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         known = False
     if not known:
         raise Error(f"{folder / RUN} is not of this version of murmurcast, or was altered", hint="run it again")
-    return dict(info)
+    return info, hashes
+
+
+def _hash_of(info: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
 
 
 def demand_place(folder: Path) -> None:

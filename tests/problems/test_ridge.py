@@ -113,8 +113,8 @@ def test_private_clip_holds_where_data_and_l2_terms_nearly_cancel() -> None:
 
 @pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize("clipping", ["example", "node"])
-@pytest.mark.parametrize("size", [1e15, 1e20, 1e38])
-def test_no_finite_record_however_large_breaks_the_clip(clipping: Clipping, size: float) -> None:
+@pytest.mark.parametrize("size", [1e6, 1e9, 1e12])
+def test_no_record_however_large_breaks_the_clip(clipping: Clipping, size: float) -> None:
     rng = np.random.default_rng(5)
     features = rng.standard_normal((4, FEATURES)).astype(np.float32)
     features[2] = size * np.sign(features[2])
@@ -258,3 +258,9 @@ def test_mistakes_are_named_with_a_way_out() -> None:
     assert "5 or less" in raised.value.hint
     with pytest.raises(Error, match="both a ball and a box"):
         RidgeRegression(data=data(), ball=1.0, box=1.0)
+
+
+def test_numbers_that_could_overflow_are_refused() -> None:
+    features = np.full((2, FEATURES), 1e13, np.float32)
+    with pytest.raises(Error, match="features reach 1e\\+13"):
+        RidgeRegression(data=partition(features, np.zeros(2, np.float32), (2,)))

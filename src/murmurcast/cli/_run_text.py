@@ -59,10 +59,7 @@ def show_end(result: "Result", folder: Path) -> None:
         ("Power", f"sent over budget {_range(sent)} in the last epoch, at most {loudest:.3g} in any"),
         ("Channel", f"{int(metrics['channel_uses'][-1])} uses"),
         ("Nodes", f"lie {float(result.final('consensus_error').mean()):.3g} from their mean (root mean square)"),
-        (
-            "Time",
-            f"training {seconds['training']:.1f} s, setting up {seconds['compiling']:.1f} s, now {seconds['all']:.1f} s",
-        ),
+        ("Time", f"{seconds['training']:.1f} s training, {seconds['compiling']:.1f} s setting up"),
         ("Kept in", str(folder)),
     )
     for heading, line in lines:

@@ -151,6 +151,14 @@ def shrink(norms: jax.Array, limit: float) -> jax.Array:
     return jnp.minimum(1.0, limit / jnp.maximum(norms, limit * 1e-6))
 
 
+def length(squares: jax.Array, parts: jax.Array) -> jax.Array:
+    """A norm from its square, which was added up from parts of both signs; `parts` is the sum of their sizes.
+
+    Rounded up by what may be lost where the parts cancel, so that nothing longer than the clip passes.
+    """
+    return jnp.sqrt(jnp.maximum(squares, 0) + 8 * float(np.finfo(squares.dtype).eps) * parts)
+
+
 def clipped(gradient: jax.Array, clipping: Clipping, limit: float) -> jax.Array:
     """A node's gradient, shortened to `limit` where nodes are clipped."""
     return gradient * shrink(norm(gradient), limit) if clipping == "node" else gradient
@@ -170,7 +178,9 @@ def minibatch(key: jax.Array, size: jax.Array, batch: int) -> jax.Array:
     record counts twice, as the certificate needs, and nothing has to be sorted.
     """
     turn, within = jax.random.split(key)
-    edges = (jnp.arange(batch + 1) * size) // batch
+    numbers, examples = jnp.arange(batch + 1, dtype=jnp.uint32), size.astype(jnp.uint32)
+    # numbers * examples // batch, without leaving 32 bits.
+    edges = (numbers * (examples // batch) + numbers * (examples % batch) // batch).astype(jnp.int32)
     inside = jax.random.randint(within, (batch,), 0, edges[1:] - edges[:-1])
     return (edges[:-1] + inside + jax.random.randint(turn, (), 0, size)) % size
 

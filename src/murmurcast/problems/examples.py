@@ -14,6 +14,8 @@ from murmurcast.errors import Error
 from murmurcast.problems.base import Clipping, Leaf, Omega, demand_clipping, demand_omega, minibatch
 
 _LARGEST = 16 * 2**30  # bytes
+_LARGEST_BATCH = 2**16 - 1
+_LARGEST_NUMBER = 1e12  # in the data: products of a few of them stay within float32
 
 
 class Rows(NamedTuple):
@@ -68,7 +70,9 @@ class OnExamples:
 
     def __post_init__(self) -> None:
         demand_clipping(self.clip, self.clipping)
-        _check.not_negative(l2=self.l2)
+        if self.l2:
+            _check.positive(l2=self.l2)
+        _demand_moderate(self.data)
         demand_omega(self.ball, self.box)
         _averaged_over(self.data, self.batch)
 
@@ -92,6 +96,19 @@ class OnExamples:
     def omega(self) -> Omega:
         """Where models may lie."""
         return Omega(self.ball, self.box)
+
+    @property
+    def _averages_all(self) -> bool:
+        """Whether a gradient is the plain mean of all examples', whose curvature is that of their mean."""
+        return self.clipping != "example" and self.batch is None
+
+    def mean_square_reach(self, features: FloatArray) -> float:
+        """What bounds the curvature of clipped examples or of any batch: the mean ||x||^2, or the largest.
+
+        Clipping keeps an example's Lipschitz constant, and the mean of the constants bounds that of the mean.
+        """
+        squares = np.square(features).sum(axis=1)
+        return float(squares.mean() if self.batch is None else squares.max())
 
     def project(self, model: jax.Array) -> jax.Array:
         """The nearest point of Omega."""
@@ -130,7 +147,7 @@ def stacked(problem: OnExamples, constant: float) -> Rows:
         features[node, : len(rows)] = data.features[rows]
         targets[node, : len(rows)] = data.targets[rows]
         present[node, : len(rows)] = 1
-    squares = np.einsum("knd,knd->kn", features, features) + constant**2
+    squares = np.einsum("knd,knd->kn", features, features, dtype=np.float64) + constant**2
     columns = np.ascontiguousarray(features.transpose(0, 2, 1)) if problem.batch is None else None
     return Rows(features, columns, targets, np.sqrt(squares), present, sizes.astype(np.int32))
 
@@ -140,10 +157,22 @@ def example_weights(partition: Partition) -> FloatArray:
     return np.repeat(1 / (partition.nodes * partition.sizes), partition.sizes)
 
 
+def _demand_moderate(partition: Partition) -> None:
+    """No number is so large that a gradient could overflow, and with it its clip."""
+    for name in ("features", "targets"):
+        largest = float(np.abs(getattr(partition.dataset, name)).max())
+        if largest > _LARGEST_NUMBER:
+            raise Error(
+                f"the {name} reach {largest:.3g}, more than {_LARGEST_NUMBER:g}", hint="scale the data by a constant"
+            )
+
+
 def _averaged_over(partition: Partition, batch: int | None) -> FloatArray:
     if batch is None:
         return partition.sizes.astype(np.float64)
     _check.at_least(1, batch=batch)
+    if batch > _LARGEST_BATCH:
+        raise Error(f"batch is {batch}, more than {_LARGEST_BATCH}", hint="leave batch out: all examples are used")
     smallest = int(partition.sizes.argmin())
     if batch > partition.sizes[smallest]:
         raise Error(

@@ -164,7 +164,7 @@ class Quadratic:
     def constants(self) -> Constants:
         """Strong convexity of F/nodes; smoothness of every f_i; the gradient's bound is the clip."""
         hessian, _ = self._mean_form()
-        smoothness = np.asarray(np.linalg.eigvalsh(self.curvature)[:, -1], np.float64)
+        smoothness = np.abs(np.linalg.eigvalsh(self.curvature)).max(axis=1).astype(np.float64)
         bound = self.clip if self.clipping == "node" else np.inf
         return Constants(float(np.linalg.eigvalsh(hessian)[0]), smoothness, bound)
 

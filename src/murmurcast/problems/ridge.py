@@ -80,9 +80,9 @@ class RidgeRegression(OnExamples):
         residual = predicted - rows.targets
         scale = rows.present
         if self.clipping == "example":
-            squares = (residual * rows.reach) ** 2 + 2 * self.l2 * residual * predicted
-            squares += self.l2**2 * jnp.sum(model * model)
-            scale = scale * base.shrink(jnp.sqrt(jnp.maximum(squares, 0)), self.clip)
+            parts = (residual * rows.reach) ** 2 + self.l2**2 * jnp.sum(model * model)
+            norms = base.length(parts + 2 * self.l2 * residual * predicted, parts)
+            scale = scale * base.shrink(norms, self.clip)
         gradient = ((residual * scale) @ rows.features + self.l2 * jnp.sum(scale) * model) / count
         return base.clipped(gradient, self.clipping, self.clip)
 
@@ -95,10 +95,8 @@ class RidgeRegression(OnExamples):
     def constants(self) -> Constants:
         """Strong convexity of F; smoothness of every f_i; the gradient's bound is the clip."""
         hessian, _ = self._quadratic_form()
-        if self.clipping == "example":
-            curvature = [np.mean(np.square(self._features(rows)).sum(axis=1)) for rows in self.data.rows]
-        else:
-            curvature = [base.largest_curvature(self._features(rows)) for rows in self.data.rows]
+        bounded_by = base.largest_curvature if self._averages_all else self.mean_square_reach
+        curvature = [bounded_by(self._features(rows)) for rows in self.data.rows]
         bound = self.clip if self.clipping != "none" else np.inf
         return Constants(float(np.linalg.eigvalsh(hessian)[0]), np.asarray(curvature) + self.l2, bound)
 

@@ -76,9 +76,9 @@ class SoftmaxRegression(OnExamples):
         residual, scores = self._residual(model, rows)
         scale = rows.present
         if self.clipping == "example":
-            squares = jnp.sum(residual * residual, axis=0) * rows.reach**2
-            squares += 2 * self.l2 * jnp.sum(residual * scores, axis=0) + self.l2**2 * jnp.sum(model * model)
-            scale = scale * base.shrink(jnp.sqrt(jnp.maximum(squares, 0)), self.clip)
+            parts = jnp.sum(residual * residual, axis=0) * rows.reach**2 + self.l2**2 * jnp.sum(model * model)
+            norms = base.length(parts + 2 * self.l2 * jnp.sum(residual * scores, axis=0), parts)
+            scale = scale * base.shrink(norms, self.clip)
         gradient = (_outer_sum(residual * scale, rows) + self.l2 * jnp.sum(scale) * model) / count
         return base.clipped(gradient, self.clipping, self.clip)
 
@@ -92,10 +92,8 @@ class SoftmaxRegression(OnExamples):
     @cached_property
     def constants(self) -> Constants:
         """Strong convexity l2; smoothness from diag(p) - pp' <= 1/2; the gradient's bound from ||p - y|| <= sqrt 2."""
-        if self.clipping == "example":  # clipping keeps an example's Lipschitz constant; their mean bounds the mean's
-            curvature = [np.mean(np.square(_with_bias(self.data, rows)).sum(axis=1)) for rows in self.data.rows]
-        else:
-            curvature = [base.largest_curvature(_with_bias(self.data, rows)) for rows in self.data.rows]
+        bounded_by = base.largest_curvature if self._averages_all else self.mean_square_reach
+        curvature = [bounded_by(_with_bias(self.data, rows)) for rows in self.data.rows]
         longest = max(np.sqrt(np.square(_with_bias(self.data, rows)).sum(axis=1).max()) for rows in self.data.rows)
         bound = self.clip if self.clipping != "none" else float(np.sqrt(2) * longest)
         return Constants(self.l2, np.asarray(curvature) / 2 + self.l2, bound)
