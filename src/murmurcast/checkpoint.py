@@ -7,8 +7,10 @@ the run is done.
 import hashlib
 import io
 import json
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import jax
 import numpy as np
@@ -91,7 +93,7 @@ def load(path: Path, like: Carry) -> Checkpoint:
             ),
             Point(int(head["epoch"]), carry, float(head["seconds"]), _unpacked("now", head["records"], arrays)),
         )
-    except (OSError, ValueError, KeyError, TypeError, EOFError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile, zlib.error) as problem:
         raise Error(
             f"{path} cannot be read as a checkpoint ({type(problem).__name__})",
             hint="remove the folder and run again without --resume",

@@ -93,6 +93,8 @@ def compare(*runs: Result, metric: str | None = None, mark: float | None = None)
     """
     if not runs:
         raise Error("no run is given", hint="name at least one")
+    if mark is not None and not np.isfinite(mark):
+        raise Error(f"mark is {mark:g}, expected a finite number", hint="give an accuracy or a loss to reach")
     metric = metric or next(
         name for name in ("own_accuracy", "own_loss") if all(name in run.metrics for run in runs) or name == "own_loss"
     )

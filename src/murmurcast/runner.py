@@ -72,18 +72,13 @@ def run(
     Raises:
         KeyboardInterrupt: After Ctrl-C, once the checkpoint is written.
     """
-    seeds = _valid_seeds(seeds)
+    seeds = tuple(seeds)
+    demand_settings(seeds, evaluate_every, checkpoint_every, precision)
     epochs = algorithm.plan.schedule.epochs
-    evaluate_every = max(1, epochs // 100) if evaluate_every is None else evaluate_every
-    _check.at_least(1, evaluate_every=evaluate_every)
-    if checkpoint_every is not None:
-        _check.at_least(1, checkpoint_every=checkpoint_every)
-    if precision not in ("float32", "float64"):
-        raise Error(f'precision is "{precision}"', hint=_check.nearest(precision, ("float32", "float64")))
     _demand_planned_for(algorithm, problem)
     if folder is not None:
         demand_folder(Path(folder))
-    ticks = _Ticks(epochs, evaluate_every, checkpoint_every)
+    ticks = _Ticks(epochs, evaluate_every or max(1, epochs // 100), checkpoint_every)
     kept = None if folder is None else Path(folder) / CHECKPOINT
     begun = time.perf_counter()
     with jax.enable_x64(precision == "float64"), _delayed_interrupt() as interrupted:
@@ -232,16 +227,22 @@ def _delayed_interrupt() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _valid_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
-    given = tuple(int(seed) for seed in seeds)
-    if not given:
+def demand_settings(
+    seeds: tuple[int, ...], evaluate_every: int | None, checkpoint_every: int | None, precision: str
+) -> None:
+    """The settings of `run` make sense."""
+    if not seeds:
         raise Error("no seed is given", hint="give at least one, such as 0")
-    if len(set(given)) < len(given):
+    if len(set(seeds)) < len(seeds):
         raise Error("a seed is given twice", hint="the same seed gives the same run: name each once")
-    for seed in given:
+    for seed in seeds:
         if not 0 <= seed <= _LARGEST_SEED:
             raise Error(f"seed is {seed}, expected 0 to {_LARGEST_SEED}", hint="choose a smaller one")
-    return given
+    for name, every in (("evaluate_every", evaluate_every), ("checkpoint_every", checkpoint_every)):
+        if every is not None:
+            _check.at_least(1, **{name: every})
+    if precision not in ("float32", "float64"):
+        raise Error(f'precision is "{precision}"', hint=_check.nearest(precision, ("float32", "float64")))
 
 
 def _demand_planned_for(algorithm: Algorithm, problem: Problem) -> None:

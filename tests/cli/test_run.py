@@ -244,7 +244,7 @@ def test_resuming_on_another_network_of_the_same_name_is_refused(spoilt: Path) -
     (spoilt / "net.csv").write_text(NET.replace("0.9", "0.3"))
     process = begin("my.toml", "--out", "cut", "--resume", "--json", cwd=spoilt)
     try:
-        _, complaint = process.communicate(timeout=6)
+        _, complaint = process.communicate(timeout=40)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()

@@ -1,6 +1,8 @@
 """What several commands take."""
 
-from typing import Annotated
+import json
+import math
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +13,19 @@ Sets = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a value, such as privacy.epsilon=2. Repeatable."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+
+
+def echo_json(values: dict[str, Any]) -> None:
+    """Prints one JSON object; numbers that are not finite, which JSON does not know, become null."""
+    typer.echo(json.dumps(_finite(values), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def overrides(sets: list[str] | None) -> dict[str, str]:

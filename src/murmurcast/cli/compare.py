@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from murmurcast.cli._options import AsJson
+from murmurcast.cli._options import AsJson, echo_json
 
 
 def compare(
@@ -41,10 +41,8 @@ def compare(
     if figure is not None:
         figures.save(figures.courses_figure(loaded, found.metric), figure)
     if as_json:
-        import json
-
         rows = [row._asdict() for row in found.rows]
-        typer.echo(json.dumps({"metric": found.metric, "mark": found.mark, "runs": rows}, allow_nan=False))
+        echo_json({"metric": found.metric, "mark": found.mark, "runs": rows})
         return
     from murmurcast.cli import _tables
 

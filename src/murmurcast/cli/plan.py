@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmurcast.cli._options import AsJson, Sets, overrides
+from murmurcast.cli._options import AsJson, Sets, echo_json, overrides
 from murmurcast.errors import Error
 
 if TYPE_CHECKING:
@@ -64,11 +64,9 @@ def plan(
 
         figures.save(figures.plan_figure(made), figure)
     if as_json:
-        import json
-
         from murmurcast.cli._plan_json import as_dict
 
-        typer.echo(json.dumps(as_dict(made, linears, experiment.warnings), allow_nan=False))
+        echo_json(as_dict(made, linears, experiment.warnings))
         return
     from murmurcast.cli._plan_text import show
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmurcast.cli._options import AsJson, Sets, overrides
+from murmurcast.cli._options import AsJson, Sets, echo_json, overrides
 from murmurcast.errors import Error
 
 if TYPE_CHECKING:
@@ -43,12 +43,13 @@ def run(
     """
     from rich.console import Console
 
-    from murmurcast import config
+    from murmurcast import config, runner
     from murmurcast.results import EXPERIMENT, demand_folder
 
     changed = overrides(sets) | ({} if seeds is None else {"run.seeds": str(seeds)})
     experiment = config.load(file, changed)
-    folder = out or Path("runs") / file.stem
+    section, folder = experiment.run, out or Path("runs") / file.stem
+    runner.demand_settings(_seeds(experiment), section.evaluate_every, section.checkpoint_every, section.precision)
     text = experiment.as_toml()
     _demand_free(folder, text, resume)
     console = Console(stderr=True)
@@ -66,11 +67,9 @@ def run(
         show_beginning(algorithm, problem, experiment.warnings)
     result = _train(experiment, algorithm, problem, folder, text, resume, console)
     if as_json:
-        import json
-
         from murmurcast.cli._run_text import as_dict
 
-        typer.echo(json.dumps(as_dict(result, folder), allow_nan=False))
+        echo_json(as_dict(result, folder))
         return
     from murmurcast.cli._run_text import show_end
 
@@ -142,10 +141,12 @@ def _demand_free(folder: Path, text: str, resume: bool) -> None:
     if not resume:
         if (folder / CHECKPOINT).exists():
             raise Error(f"{folder} holds a run that was stopped", hint="go on with --resume, or choose another --out")
+        if folder.exists() and any(folder.iterdir()):
+            raise Error(f"{folder} is not empty", hint="choose another folder with --out; nothing is overwritten")
         return
     if not (folder / EXPERIMENT).exists():
         raise Error(f"{folder} holds no run to resume", hint="leave --resume out")
-    differences = _differences((folder / EXPERIMENT).read_text(encoding="utf-8"), text)
+    differences = _differences((folder / EXPERIMENT).read_text(encoding="utf-8", errors="replace"), text)
     if differences:
         raise Error(
             f"{folder} was begun with another experiment: {differences}",
