@@ -17,7 +17,6 @@ import numpy as np
 
 from murmurcast import _files
 from murmurcast.algorithms.base import Algorithm
-from murmurcast.engine.loop import Carry
 from murmurcast.engine.train import Point, Record
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
@@ -30,11 +29,14 @@ class Checkpoint(NamedTuple):
 
     Attributes:
         digest: Of all that the run depends on; another run must not go on from here.
+        groups: How many seeds go together, group by group.
         finished: The records of the groups of seeds that are done, and their published models.
-        point: Where the group under way has come to; its carry in NumPy arrays of real nodes and seeds.
+        point: Where the group under way has come to; its carry in NumPy arrays of real nodes and seeds, as a list of
+            leaves once it is loaded.
     """
 
     digest: str
+    groups: tuple[int, ...]
     finished: tuple[tuple[tuple[Record, ...], Any], ...]
     point: Point
 
@@ -42,7 +44,8 @@ class Checkpoint(NamedTuple):
 def digest(algorithm: Algorithm, problem: Problem, *settings: object) -> str:
     """A fingerprint of all that a run depends on: its data, what is sent and heard, and the settings."""
     plan = algorithm.plan
-    words = (algorithm.name, algorithm.settings, plan.schedule, plan.budget, problem.clip, problem.clipping, settings)
+    plain = {key: value for key, value in vars(problem).items() if isinstance(value, int | float | str)}
+    words = (algorithm.name, algorithm.settings, plan.schedule, plan.budget, type(problem).__name__, plain, settings)
     state = hashlib.blake2b(repr(words).encode(), digest_size=16)
     gains = plan.network.gains
     links = (gains.indptr, gains.indices, gains.data, plan.network.power)
@@ -59,7 +62,9 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     head = {
         "format": _FORMAT,
         "digest": checkpoint.digest,
+        "groups": checkpoint.groups,
         "epoch": point.epoch,
+        "leaves": len(jax.tree.leaves(point.carry)),
         "seconds": point.seconds,
         "records": _packed("now", point.records, arrays),
         "finished": [
@@ -75,18 +80,18 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     _files.write_atomically(path, content.getvalue())
 
 
-def load(path: Path, like: Carry) -> Checkpoint:
-    """Reads a checkpoint whose carry has the structure of `like`."""
+def load(path: Path) -> Checkpoint:
+    """Reads a checkpoint."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
         head = json.loads(str(arrays["head"]))
         if head["format"] != _FORMAT:
             raise ValueError("another version")
-        leaves, structure = jax.tree.flatten(like)
-        carry = jax.tree.unflatten(structure, [arrays[f"carry{number}"] for number in range(len(leaves))])
+        carry = [arrays[f"carry{number}"] for number in range(int(head["leaves"]))]
         return Checkpoint(
             head["digest"],
+            tuple(int(size) for size in head["groups"]),
             tuple(
                 (_unpacked(f"group{number}", packed, arrays), arrays[f"published{number}"])
                 for number, packed in enumerate(head["finished"])

@@ -82,25 +82,23 @@ def run(
     kept = None if folder is None else Path(folder) / CHECKPOINT
     begun = time.perf_counter()
     with jax.enable_x64(precision == "float64"), _delayed_interrupt() as interrupted:
-        mark = checkpoint.digest(algorithm, problem, seeds, precision) if kept else ""
+        mark = checkpoint.digest(algorithm, problem, seeds, precision, evaluate_every) if kept else ""
         job = _Job(algorithm, problem, np.dtype(precision), ticks, kept, mark, interrupted, on_progress)
         finished, compiling = _train_all(job, seeds, resume)
-    result = Result(
-        metrics=recording.metrics(algorithm, seeds, [group.records for group in finished]),
-        ledger=recording.ledger(algorithm, problem),
-        published=np.concatenate([group.published for group in finished], axis=1).swapaxes(0, 1),
-        info={
-            **recording.info(algorithm, problem, name or algorithm.name, seeds, precision),
-            "seconds": {
-                "compiling": round(compiling, 3),
-                "training": round(sum(group.records[-1].seconds for group in finished), 3),
-                "all": round(time.perf_counter() - begun, 3),
-            },
-        },
-        experiment=experiment,
-    )
-    if folder is not None:
-        result.save(folder)
+        seconds = {
+            "compiling": round(compiling, 3),
+            "training": round(sum(group.records[-1].seconds for group in finished), 3),
+            "all": round(time.perf_counter() - begun, 3),
+        }
+        result = Result(
+            metrics=recording.metrics(algorithm, seeds, [group.records for group in finished]),
+            ledger=recording.ledger(algorithm, problem),
+            published=np.concatenate([group.published for group in finished], axis=1).swapaxes(0, 1),
+            info=recording.info(algorithm, problem, name or algorithm.name, seeds, precision) | {"seconds": seconds},
+            experiment=experiment,
+        )
+        if folder is not None:
+            result.save(folder)
     return result
 
 
@@ -138,27 +136,33 @@ class _Job(NamedTuple):
 
 def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> tuple[list[_Finished], float]:
     """All seeds, group after group; a group is what memory has room for."""
-    groups = _groups(job, seeds)
-    finished: list[_Finished] = []
+    found = _found(job) if resume else None
+    groups = _cut(seeds, found.groups if found else _fitting(job, len(seeds)))
+    finished = [_Finished(*done) for done in found.finished] if found else []
     compiling = 0.0
-    resumed = job.kept is not None and resume and job.kept.exists()
-    for number, group in enumerate(groups):
+    for number, group in enumerate(groups[len(finished) :], start=len(finished)):
         layout = layouts.layout(job.problem.nodes, len(group), _bytes(job))
         begun = time.perf_counter()
         program = loop.program(job.algorithm, job.problem, layout, group, job.dtype)
         compiling += time.perf_counter() - begun
         point = Point(0, program.start)
-        if resumed and job.kept is not None:
-            found = checkpoint.load(job.kept, program.start)
-            _demand_same(found, job)
-            finished = [_Finished(*done) for done in found.finished] if number == 0 else finished
-            if number < len(finished):
-                continue
-            point = found.point._replace(carry=train.put_back(layout, found.point.carry))
-            resumed = False
-        done = number * job.ticks.epochs
-        finished.append(_train_group(job, program, layout, point, finished, done, len(groups) * job.ticks.epochs))
+        if found is not None and number == len(found.finished):
+            point = found.point._replace(carry=train.put_back(layout, program.start, found.point.carry))
+        finished.append(_train_group(job, program, layout, point, finished, groups))
     return finished, compiling
+
+
+def _found(job: _Job) -> Checkpoint | None:
+    """Where the run was stopped; None where it had not come to a checkpoint."""
+    if job.kept is None or not job.kept.exists():
+        return None
+    found = checkpoint.load(job.kept)
+    if found.digest != job.mark:
+        raise Error(
+            "the checkpoint is of a run on other data, or with another plan or other settings",
+            hint="give the data, the network and the settings it was begun with, or run anew in another folder",
+        )
+    return found
 
 
 def _train_group(
@@ -167,9 +171,10 @@ def _train_group(
     layout: layouts.Layout,
     point: Point,
     finished: list[_Finished],
-    done: int,
-    of: int,
+    groups: list[tuple[int, ...]],
 ) -> _Finished:
+    """One group of seeds from `point` to the end."""
+    done, of = len(finished) * job.ticks.epochs, len(groups) * job.ticks.epochs
     while point.epoch < job.ticks.epochs:
         point = train.advance(program, point, job.ticks.next_after(point.epoch))
         if job.ticks.evaluates(point.epoch):
@@ -178,28 +183,24 @@ def _train_group(
         stop = job.interrupted()
         if job.kept is not None and (stop or job.ticks.keeps(point.epoch)):
             kept = point._replace(carry=train.taken_out(layout, point.carry))
-            checkpoint.save(job.kept, Checkpoint(job.mark, tuple(finished), kept))
+            checkpoint.save(job.kept, Checkpoint(job.mark, tuple(map(len, groups)), tuple(finished), kept))
         if stop:
             raise KeyboardInterrupt
     published = np.asarray(point.carry.state.published)[: layout.nodes, : layout.seeds]
     return _Finished(point.records, published)
 
 
-def _demand_same(found: Checkpoint, job: _Job) -> None:
-    if found.digest != job.mark:
-        raise Error(
-            "the checkpoint is of a run on other data, or with another plan or other settings",
-            hint="give the data, the network and the settings it was begun with, or run anew in another folder",
-        )
-
-
-def _groups(job: _Job, seeds: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """The seeds in as few groups as memory allows, of nearly the same size."""
+def _fitting(job: _Job, seeds: int) -> tuple[int, ...]:
+    """Sizes of as few groups as memory allows, nearly the same."""
     available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**32
     models = job.problem.nodes * job.problem.dim * job.dtype.itemsize
-    fitting = max(1, int(available / 2 // (_COPIES * models)))
-    count = -(-len(seeds) // fitting)
-    return [tuple(int(seed) for seed in group) for group in np.array_split(seeds, count)]
+    most = max(1, int(available / 2 // (_COPIES * models)))
+    return tuple(len(group) for group in np.array_split(np.arange(seeds), -(-seeds // most)))
+
+
+def _cut(seeds: tuple[int, ...], sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    ends = np.cumsum(sizes)
+    return [tuple(seeds[end - size : end]) for end, size in zip(ends, sizes, strict=True)]
 
 
 def _bytes(job: _Job) -> int:

@@ -106,8 +106,19 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
         mc.run(algorithm(problem), problem, folder=tmp_path, on_progress=_stop_at(1))
     moved = mc.datasets.digits().normalised(0.1, 1.0).partition("quantity", NODES, seed=1)
     other = mc.SoftmaxRegression(data=moved, ball=5.0, batch=16)
-    with pytest.raises(mc.Error, match="other data"):
-        mc.run(algorithm(other), other, folder=tmp_path, resume=True)
+    penalised = digits(batch=16, l2=0.1)
+    longer = algorithm(problem, epochs=13)
+    louder = mc.power_controlled(
+        mc.plan(longer.plan.network, problem, mc.Budget(epsilon=1.0, unit="record"), mc.Schedule(epochs=12))
+    )
+    for made, on in (
+        (algorithm(other), other),
+        (algorithm(penalised), penalised),
+        (longer, problem),
+        (louder, problem),
+    ):
+        with pytest.raises(mc.Error, match="other data"):
+            mc.run(made, on, folder=tmp_path, resume=True)
 
 
 def test_groups_of_seeds_change_little_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +133,7 @@ def test_groups_of_seeds_change_little_and_resume(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(train, "_CHUNK_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         mc.run(made, problem, seeds=[0, 1, 2], evaluate_every=6, folder=tmp_path, on_progress=_stop_at(12 + 8))
+    monkeypatch.setattr(runner, "_COPIES", 1)  # memory is free again: the groups stay as they were
     assert same(apart, mc.run(made, problem, seeds=[0, 1, 2], evaluate_every=6, folder=tmp_path, resume=True))
 
 

@@ -1,10 +1,11 @@
 """Private learning with a trusted server, at the same total cost: the ceiling for learning without one.
 
-    sent_k = g_k(x_{t-1}) + rho/sqrt(K) eta_k                        eta_k ~ N(0, 1); nothing but noise in epoch 1
+    sent_k = g_k(x_{t-1}) + rho/sqrt(K) eta_k                        eta_k ~ N(0, 1); no gradient in epoch 1
     x_t   <- Proj( x_{t-1} - gamma_{t-1} sum_k sent_k )              the server reveals the sum and nothing else
 
 Weights: all the same; everybody holds the same model. It minimises the sum of all f_i with Algorithm 1's steps.
-Noise: the sum carries standard deviation rho = S sqrt(T - 1)/mu, so that T - 1 exposed gradients cost mu.
+Noise: the server's, of standard deviation rho = S sqrt(T - 1)/mu in the sum, so that T - 1 exposed gradients cost mu.
+It is drawn here in K equal parts, which makes the same sum; no node knows its part.
 Channel uses: 2 per epoch, the sum up and the model down.
 """
 
@@ -48,8 +49,8 @@ def central_dp(plan: Plan) -> Algorithm:
     """Noisy gradient descent at a server that everybody trusts with the sum of gradients.
 
     Guarantees:
-        Unit: the plan's. Adversary: everybody but the server, who sees all models. Formula: mu^2 = (T - 1) (S/rho)^2,
-        with mu the largest of the plan's nodes. Range: gradients clipped as planned.
+        Unit: the plan's. Adversary: everybody but the server, who draws the noise; all models are public.
+        Formula: mu^2 = (T - 1) (S/rho)^2, with mu the largest of the plan's nodes. Range: gradients clipped as planned.
     """
     nodes, epochs = plan.network.nodes, plan.schedule.epochs
     mu = float(plan.certificate.mu.max())

@@ -29,8 +29,6 @@ def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
     """What may surprise about data, plan and algorithm."""
     partition = getattr(problem, "data", None)
     lines = [] if partition is None else list(partition.warnings)
-    if algorithm.name == "power-controlled":
-        lines += algorithm.plan.warnings
     if np.isinf(algorithm.promise.mu).any():
         lines.append(f"{algorithm.name}: {algorithm.promise.basis}")
     return lines

@@ -9,6 +9,8 @@ import typer
 from murmurcast.cli._options import AsJson, Sets, echo_json, overrides
 from murmurcast.errors import Error
 
+_MOST_SEEDS = 100_000
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -127,6 +129,8 @@ def _seeds(experiment: "Experiment") -> tuple[int, ...]:
     given = experiment.run.seeds
     if isinstance(given, int):
         _check.at_least(1, **{"run.seeds": given})
+        if given > _MOST_SEEDS:
+            raise Error(f"run.seeds is {given}, more than {_MOST_SEEDS}", hint="give a smaller number, or a list")
         return tuple(range(given))
     return tuple(given)
 

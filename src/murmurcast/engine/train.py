@@ -32,14 +32,14 @@ class Point(NamedTuple):
 
     Attributes:
         epoch: The last one finished.
-        carry: What the next one needs; arrays [nodes, seeds, ...].
+        carry: What the next one needs; a `Carry` of arrays [nodes, seeds, ...].
         seconds: Training so far.
         records: All evaluations so far.
         chunk: How many epochs to do next without looking up. It has no influence on any number.
     """
 
     epoch: int
-    carry: Carry
+    carry: Any
     seconds: float = 0.0
     records: tuple[Record, ...] = ()
     chunk: int = 1
@@ -71,12 +71,12 @@ def taken_out(layout: Layout, carry: Carry) -> Carry:
     return jax.tree.map(lambda leaf: np.asarray(leaf)[: layout.nodes, : layout.seeds], carry)
 
 
-def put_back(layout: Layout, carry: Carry) -> Carry:
-    """The inverse of `taken_out`, whatever the number of devices."""
+def put_back(layout: Layout, like: Carry, leaves: list[NDArray[Any]]) -> Carry:
+    """The inverse of `taken_out`, from its leaves, whatever the number of devices; `like` lends the structure."""
 
     def filled(leaf: NDArray[Any]) -> jax.Array:
         missing = layout.filled_seeds - leaf.shape[1]
         leaf = np.pad(leaf, [(0, missing if axis == 1 else 0) for axis in range(leaf.ndim)], mode="edge")
         return layout.put(layout.fill(leaf), layout.by_node_and_seed)
 
-    return jax.tree.map(filled, carry)
+    return jax.tree.unflatten(jax.tree.structure(like), [filled(leaf) for leaf in leaves])
