@@ -93,7 +93,7 @@ def courses_figure(runs: "Sequence[Result]", metric: str) -> Figure:
             at = np.asarray(run.metrics[coordinate])
             if coordinate == "channel_uses" and not at.any():
                 continue  # it never uses the channel: there is no course to draw
-            dashes = _DASHES[index // len(_COURSES) % len(_DASHES)]
+            dashes = _DASHES[index % len(_DASHES)]
             side.plot(at, mean, color=colour, linestyle=dashes, linewidth=1.6, label=run.name)
             side.fill_between(at, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
     for side, label in zip(axes, ("epochs", "channel uses"), strict=True):

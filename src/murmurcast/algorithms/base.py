@@ -82,6 +82,20 @@ class Promise(NamedTuple):
     basis: str
 
 
+class Sending(NamedTuple):
+    """Constants of a signal that is a model with noise.
+
+    Attributes:
+        amplitude: sqrt(alpha p), of the model.
+        noise: sqrt((1 - alpha) p) q, of the noise, in units of its time course.
+        course: sigma_t / q.
+    """
+
+    amplitude: Leaf
+    noise: Leaf
+    course: Leaf
+
+
 class Algorithm(NamedTuple):
     """One way to learn over a network.
 
@@ -114,6 +128,11 @@ class Algorithm(NamedTuple):
     init: Callable[[Model], Any]
     send: Callable[[Here, Any, jax.Array], jax.Array]
     update: Callable[[Here, Any, jax.Array, jax.Array, Local], Any]
+
+
+def send_model_with_noise(here: Sending, state: State, noise: jax.Array) -> jax.Array:
+    """sqrt(alpha p) x + sqrt((1 - alpha) p) eta, with eta ~ N(0, sigma_t^2)."""
+    return here.amplitude * state.own + here.noise * here.course * noise
 
 
 def start(model: Model) -> State:

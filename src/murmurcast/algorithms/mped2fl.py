@@ -20,24 +20,22 @@ from scipy.sparse import csc_array
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Algorithm, Leaf, Local, Promise, Slots, State, padded, same_always, start
+from murmurcast.algorithms.base import (
+    Algorithm,
+    Leaf,
+    Local,
+    Promise,
+    Sending,
+    Slots,
+    State,
+    padded,
+    same_always,
+    send_model_with_noise,
+    start,
+)
 from murmurcast.algorithms.power_controlled import GradientAt, demand_gradient_at
 from murmurcast.network.graph import Network
 from murmurcast.plans import Plan
-
-
-class Sending(NamedTuple):
-    """Constants of what is sent on a link.
-
-    Attributes:
-        amplitude: sqrt(alpha_ij p_j).
-        noise: sqrt((1 - alpha_ij) p_j) q_j.
-        course: sigma_t / q.
-    """
-
-    amplitude: Leaf
-    noise: Leaf
-    course: Leaf
 
 
 class Receiving(NamedTuple):
@@ -76,9 +74,6 @@ def mped2fl(plan: Plan, *, gradient_at: GradientAt = "mixed", step_factor: float
     alpha = np.minimum((compensation[gains.indices] / gains.data) ** 2 / power, 1.0)  # of the links, sender by sender
     noise = np.sqrt((1 - alpha) * power) * plan.noise_to_step[sender]
 
-    def send(here: Sending, state: State, noise: jax.Array) -> jax.Array:
-        return here.amplitude * state.own + here.noise * here.course * noise
-
     def update(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:  # noqa: ARG001
         mixed = here.heard * heard + here.kept * state.own
         # The mixed point holds the node's own model as it is, so neither point is public.
@@ -103,7 +98,7 @@ def mped2fl(plan: Plan, *, gradient_at: GradientAt = "mixed", step_factor: float
         promise=Promise(np.full(network.nodes, np.inf), "weakest links carry no noise: nothing is promised"),
         settings={"gradient_at": gradient_at, "step_factor": step_factor},
         init=start,
-        send=send,
+        send=send_model_with_noise,
         update=update,
     )
 

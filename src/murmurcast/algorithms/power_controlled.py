@@ -16,27 +16,25 @@ import jax
 import numpy as np
 
 from murmurcast import _check
-from murmurcast.algorithms.base import Air, Algorithm, Leaf, Local, Promise, State, same_always, start, without_repeats
+from murmurcast.algorithms.base import (
+    Air,
+    Algorithm,
+    Leaf,
+    Local,
+    Promise,
+    Sending,
+    State,
+    same_always,
+    send_model_with_noise,
+    start,
+    without_repeats,
+)
 from murmurcast.errors import Error
 from murmurcast.plans import Plan
 
 GradientAt = Literal["mixed", "own"]
 Publish = Literal["last", "average"]
 _AVERAGE_LEAN = 3  # weights grow like t^3: early, rough points are soon forgotten
-
-
-class Sending(NamedTuple):
-    """Constants of what is sent.
-
-    Attributes:
-        amplitude: sqrt(alpha p).
-        noise: sqrt(beta p) q, the noise in units of its time course.
-        course: sigma_t / q.
-    """
-
-    amplitude: Leaf
-    noise: Leaf
-    course: Leaf
 
 
 class Receiving(NamedTuple):
@@ -83,9 +81,6 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
     epochs = np.arange(1.0, plan.schedule.epochs + 1)
     lean = (1 + _AVERAGE_LEAN) / (epochs + _AVERAGE_LEAN)
 
-    def send(here: Sending, state: State, noise: jax.Array) -> jax.Array:
-        return here.amplitude * state.own + here.noise * here.course * noise
-
     def update(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:
         mixed = here.heard * heard + here.kept * sent
         gradient = local.gradient_at_public(mixed) if gradient_at == "mixed" else local.gradient_at_private(state.own)
@@ -112,7 +107,7 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
         promise=Promise(plan.certificate.mu, f"certificate, unit {plan.budget.unit}, against everybody"),
         settings={"gradient_at": gradient_at, "publish": publish},
         init=start,
-        send=send,
+        send=send_model_with_noise,
         update=update,
     )
 
