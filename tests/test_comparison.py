@@ -30,7 +30,7 @@ def made(
     info = {
         "name": name,
         "algorithm": "power-controlled",
-        "privacy": {"epsilon": epsilon, "delta": 1e-5, "unit": "record"},
+        "privacy": {"epsilon": epsilon, "delta": 1e-5, "unit": "record", "caveat": ""},
     }
     return Result(metrics=metrics, ledger=xr.Dataset(), published=np.zeros((seeds, nodes, 1)), info=info)
 

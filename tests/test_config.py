@@ -85,7 +85,7 @@ def test_mistakes_are_named_with_a_way_out(key: str, value: str, message: str, h
         ('topology = "ring"', 'topology "ring" needs network.nodes', "add nodes"),
         ('topology = "ring"\nnodes = 5\nradius = 1.0', "network.radius has no meaning", "remove radius"),
         ('topology = "grid"\nrows = 2', "needs network.columns", "add columns"),
-        ('topology = "ring"\nnodes = 5\ngain = {kind = "unifrm"}', "names no gain model", "uniform"),
+        ('topology = "ring"\nnodes = 5\ngain = {kind = "unifrm"}', "names nothing known", "uniform"),
         ('topology = "ring"\nnodes = 5\ngain = {kind = "uniform", lo = 2}', "unknown key network.gain.lo", '"low"'),
         ('topology = "ring"\nnodes = 5\ngain = {kind = "uniform", low = 2.0, high = 1.0}', "above high", "swap"),
         ('topology = "erdos-renyi"\nnodes = 30\nprobability = 0.01', "not connected", "probability"),

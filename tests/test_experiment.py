@@ -284,3 +284,21 @@ def test_an_interval_of_no_epochs_is_refused(every: str) -> None:
             problem,
             evaluate_every=experiment.run.evaluate_every,
         )
+
+
+def test_a_batch_and_another_number_of_examples_are_refused() -> None:
+    """The certificate would count a record n/batch times too lightly."""
+    made = parse(BASE + LOGISTIC, privacy__unit="record", privacy__examples_per_node="4000", problem__batch="4")
+    with pytest.raises(Error, match="averaged over a batch of 4"):
+        made.build_plan()
+
+
+def test_what_a_run_would_refuse_or_not_promise_is_said_by_the_plan() -> None:
+    for override, words in (
+        ({"algorithm__name": "mped2fl"}, "plan of power-controlled"),
+        ({"privacy__unit": "record", "algorithm__gradient_at": "own"}, "gradient_at"),
+        ({"privacy__unit": "record", "problem__clipping": "node"}, "clipping"),
+        ({"problem__clipping": "none"}, "nominal"),
+    ):
+        assert any(words in line for line in parse(BASE + LOGISTIC, **override).plan_warnings)
+    assert parse(BASE + LOGISTIC).plan_warnings == ()

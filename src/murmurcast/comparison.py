@@ -23,6 +23,7 @@ class Row(NamedTuple):
         epsilon: What the run costs the worst node; None where nothing is promised.
         delta: The delta beside it.
         unit: What that protects.
+        caveat: What must be said beside it, such as "trusted server".
     """
 
     name: str
@@ -36,6 +37,7 @@ class Row(NamedTuple):
     epsilon: float | None
     delta: float
     unit: str
+    caveat: str
 
 
 class Comparison(NamedTuple):
@@ -69,7 +71,7 @@ class Comparison(NamedTuple):
                 f"{row.worst:.4f} ({row.worst_node})",
                 "never" if row.epochs is None else str(row.epochs),
                 "" if row.channel_uses is None else str(row.channel_uses),
-                "not promised" if row.epsilon is None else f"{row.epsilon:.3g} ({row.unit})",
+                "not promised" if row.epsilon is None else f"{row.epsilon:.3g} ({row.caveat or row.unit})",
             )
             for row in self.rows
         ]
@@ -104,7 +106,8 @@ def compare(*runs: Result, metric: str | None = None, mark: float | None = None)
     higher = metric.endswith("accuracy")
     finals = [float(run.final(metric).mean()) for run in runs]
     if mark is None:
-        mark = min(finals) if higher else max(finals)
+        finite = [final for final in finals if np.isfinite(final)] or [np.nan]  # a run that diverged sets no mark
+        mark = min(finite) if higher else max(finite)
     return Comparison(metric, mark, tuple(_row(run, metric, mark, higher) for run in runs))
 
 
@@ -134,4 +137,5 @@ def _row(run: Result, metric: str, mark: float, higher: bool) -> Row:
         epsilon=privacy["epsilon"],
         delta=privacy["delta"],
         unit=privacy["unit"],
+        caveat=privacy["caveat"],
     )

@@ -290,6 +290,19 @@ class Experiment(_Section):
         nominal = "gradients are not clipped: every epsilon is nominal, and nothing is promised"
         return (*unused, nominal) if self.problem.clipping == "none" else unused
 
+    @property
+    def plan_warnings(self) -> tuple[str, ...]:
+        """What a plan shows that a run of this file would not keep."""
+        lines = list(self.warnings)
+        name, unit = self.algorithm.name, self.privacy.unit
+        if name != "power-controlled":
+            lines.append(f"this is the plan of power-controlled; what {name} promises, its run says")
+        if unit == "record" and self.algorithm.gradient_at == "own":
+            lines.append('unit record needs gradient_at = "mixed": a run of this file is refused')
+        if unit == "record" and self.problem.clipping == "node":
+            lines.append('unit record needs clipping = "example": a run of this file is refused')
+        return tuple(lines)
+
     def as_toml(self) -> str:
         """The file as resolved: everything that was left to its default is written out, paths are cut to names."""
         import tomli_w
@@ -308,7 +321,13 @@ class Experiment(_Section):
     def _planned_problem(self, nodes: int, folder: Path, on_stage: Stage) -> "PlannedProblem":
         """What a plan must know; loads data only where the number of examples per node follows from it."""
         section, privacy = self.problem, self.privacy
-        examples = privacy.examples_per_node or section.batch
+        examples = section.batch or privacy.examples_per_node
+        if section.batch is not None and privacy.examples_per_node not in (None, section.batch):
+            raise Error(
+                f"privacy.examples_per_node is {privacy.examples_per_node}, but gradients are averaged over a batch of "
+                f"{section.batch}",
+                hint="remove privacy.examples_per_node: it follows from the batch",
+            )
         if privacy.unit == "record" and examples is None and self.data is not None:
             return self.build_problem(nodes, folder, on_stage)
         return ClippedGradients(

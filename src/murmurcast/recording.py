@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from murmurcast.algorithms.base import Air, Algorithm, Slots
+from murmurcast.algorithms.base import Air, Algorithm, Promise, Slots
 from murmurcast.engine.train import Record
 from murmurcast.privacy import gaussian
 from murmurcast.problems.base import Problem
@@ -47,6 +47,13 @@ def metrics(algorithm: Algorithm, seeds: tuple[int, ...], records: "list[tuple[R
     )
 
 
+def promise(algorithm: Algorithm, problem: Problem) -> Promise:
+    """What holds on this problem: without a clip, nothing that depends on one."""
+    if problem.clipping == "none" and algorithm.promise.mu.any():
+        return Promise(np.full(problem.nodes, np.inf), "gradients are not clipped: nothing is promised")
+    return algorithm.promise
+
+
 def ledger(algorithm: Algorithm, problem: Problem) -> "xr.Dataset":
     """What was sent, by which rule: the very tables that the engine was given, in float64."""
     import xarray as xr
@@ -55,7 +62,7 @@ def ledger(algorithm: Algorithm, problem: Problem) -> "xr.Dataset":
     variables: dict[str, Any] = {
         "power": ("node", plan.network.power),
         "sensitivity": ("node", plan.sensitivity),
-        "promised_mu": ("node", algorithm.promise.mu),
+        "promised_mu": ("node", promise(algorithm, problem).mu),
     }
     if problem.examples_per_node is not None:
         variables["examples_per_node"] = ("node", problem.examples_per_node)
@@ -91,9 +98,8 @@ def info(
     algorithm: Algorithm, problem: Problem, name: str, seeds: tuple[int, ...], precision: Precision
 ) -> dict[str, Any]:
     """Names, seeds, versions and kind of machine: nothing about who ran it, or where."""
-    mu, delta = float(algorithm.promise.mu.max()), algorithm.plan.budget.delta
-    epsilon = float(gaussian.epsilon(np.array(mu), delta)) if np.isfinite(mu) else None
-    bare = problem.clipping == "none" and algorithm.name != "local-only"
+    held = promise(algorithm, problem)
+    mu, delta = float(held.mu.max()), algorithm.plan.budget.delta
     return {
         "name": name,
         "algorithm": algorithm.name,
@@ -103,10 +109,11 @@ def info(
         "seeds": list(seeds),
         "precision": precision,
         "privacy": {
-            "epsilon": None if bare else epsilon,
+            "epsilon": float(gaussian.epsilon(np.array(mu), delta)) if np.isfinite(mu) else None,
             "delta": delta,
             "unit": algorithm.plan.budget.unit,
-            "basis": "gradients are not clipped: nothing is promised" if bare else algorithm.promise.basis,
+            "basis": held.basis,
+            "caveat": held.caveat,
             "note": "simulation: the seed is known, no privacy is claimed for this transcript",
         },
         "versions": {package: version(package) for package in ("murmurcast", "jax", "jaxlib", "numpy", "scipy")}

@@ -76,13 +76,13 @@ class Result:
             LEDGER: _netcdf(self.ledger),
             MODELS: models.getvalue(),
         }
+        hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        hashes[RUN] = _hash_of(self.info)
+        whole = json.dumps({"format": _FORMAT, **self.info, "sha256": hashes}, indent=2, allow_nan=False) + "\n"
         (folder / RUN).unlink(missing_ok=True)
         for name, content in contents.items():
             _files.write_atomically(folder / name, content)
-        hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-        hashes[RUN] = _hash_of(self.info)
-        whole = {"format": _FORMAT, **self.info, "sha256": hashes}
-        _files.write_atomically(folder / RUN, json.dumps(whole, indent=2, allow_nan=False).encode() + b"\n")
+        _files.write_atomically(folder / RUN, whole.encode())
         (folder / CHECKPOINT).unlink(missing_ok=True)
 
 
@@ -133,6 +133,14 @@ def _read_info(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
 
 def _hash_of(info: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
+
+
+def demand_unused(folder: Path, resume: bool) -> None:
+    """No other run is in the folder, but the one to resume."""
+    if (folder / RUN).exists():
+        raise Error(f"{folder} already holds a finished run", hint="choose another folder, or remove it")
+    if (folder / CHECKPOINT).exists() and not resume:
+        raise Error(f"{folder} holds a run that was stopped", hint="resume it, or choose another folder")
 
 
 def demand_place(folder: Path) -> None:

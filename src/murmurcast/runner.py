@@ -1,5 +1,6 @@
 """Runs an algorithm on a problem for several seeds, and makes a result of it."""
 
+import operator
 import os
 import signal
 import threading
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from murmurcast import _check, checkpoint, recording
 from murmurcast._progress import quiet
-from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.base import Algorithm, Slots
 from murmurcast.checkpoint import Checkpoint
 from murmurcast.engine import layout as layouts
 from murmurcast.engine import loop, train
@@ -23,7 +24,7 @@ from murmurcast.engine.train import Point, Record
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
 from murmurcast.recording import Precision
-from murmurcast.results import CHECKPOINT, Result, demand_folder
+from murmurcast.results import CHECKPOINT, Result, demand_folder, demand_unused
 
 Progress = Callable[[int, int, dict[str, float]], None]  # epochs done over all seeds, of how many, latest figures
 _LARGEST_SEED = 2**32 - 1
@@ -53,8 +54,8 @@ def run(
 ) -> Result:
     """Trains, and evaluates on the way.
 
-    The same seed gives the same numbers, to the bit on one machine, whatever the evaluation interval and wherever a run
-    was stopped and resumed.
+    The same seeds give the same numbers, to the bit on one machine, whatever the evaluation interval and wherever a run
+    was stopped and resumed. A seed draws the same noise in any company; sums may then differ in their last digits.
 
     Args:
         algorithm: What the nodes do; it carries the plan.
@@ -72,12 +73,15 @@ def run(
     Raises:
         KeyboardInterrupt: After Ctrl-C, once the checkpoint is written.
     """
-    seeds = tuple(seeds)
+    seeds = tuple(operator.index(seed) for seed in seeds)
     demand_settings(seeds, evaluate_every, checkpoint_every, precision)
     epochs = algorithm.plan.schedule.epochs
-    _demand_planned_for(algorithm, problem)
+    demand_planned_for(algorithm, problem)
     if folder is not None:
+        demand_unused(Path(folder), resume)
         demand_folder(Path(folder))
+    elif resume:
+        raise Error("there is no folder to resume from", hint="give the folder of the run that was stopped")
     ticks = _Ticks(epochs, evaluate_every or max(1, epochs // 100), checkpoint_every)
     kept = None if folder is None else Path(folder) / CHECKPOINT
     begun = time.perf_counter()
@@ -192,10 +196,23 @@ def _train_group(
 
 def _fitting(job: _Job, seeds: int) -> tuple[int, ...]:
     """Sizes of as few groups as memory allows, nearly the same."""
-    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**32
-    models = job.problem.nodes * job.problem.dim * job.dtype.itemsize
+    available = _free_memory()
+    signals = int(job.algorithm.plan.network.max_degree) if isinstance(job.algorithm.medium, Slots) else 1
+    models = job.problem.nodes * job.problem.dim * job.dtype.itemsize * signals
+    if 3 * models > available:
+        raise Error(
+            f"one seed needs at least {3 * models / 2**30:.1f} GiB, and {available / 2**30:.1f} are free",
+            hint="use fewer nodes, or an algorithm that multicasts" if signals > 1 else "use fewer nodes or features",
+        )
     most = max(1, int(available / 2 // (_COPIES * models)))
     return tuple(len(group) for group in np.array_split(np.arange(seeds), -(-seeds // most)))
+
+
+def _free_memory() -> int:
+    """Bytes; 4 GiB where the system does not say."""
+    if "SC_AVPHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        return 4 * 2**30
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _cut(seeds: tuple[int, ...], sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -221,7 +238,14 @@ def _delayed_interrupt() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set
         return
-    before = signal.signal(signal.SIGINT, lambda *_: asked.set())
+    before = signal.getsignal(signal.SIGINT)
+
+    def ask(*_: object) -> None:
+        if asked.is_set():  # asked twice: at once, then
+            raise KeyboardInterrupt
+        asked.set()
+
+    signal.signal(signal.SIGINT, ask)
     try:
         yield asked.is_set
     finally:
@@ -246,7 +270,7 @@ def demand_settings(
         raise Error(f'precision is "{precision}"', hint=_check.nearest(precision, ("float32", "float64")))
 
 
-def _demand_planned_for(algorithm: Algorithm, problem: Problem) -> None:
+def demand_planned_for(algorithm: Algorithm, problem: Problem) -> None:
     """The plan's promise is about this problem: as many nodes, the same clip, the same fixed averages."""
     plan = algorithm.plan
     if plan.network.nodes != problem.nodes:

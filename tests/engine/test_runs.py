@@ -293,3 +293,40 @@ def test_a_plan_for_another_problem_is_refused() -> None:
     ):
         with pytest.raises(mc.Error, match=words):
             mc.run(made, other)
+
+
+def test_without_a_clip_nothing_is_promised_anywhere() -> None:
+    problem = mc.Quadratic.random(NODES, 3, clip=1.0, clipping="none")
+    plan = mc.plan(asymmetric_network(2, NODES), problem, mc.Budget(epsilon=10.0), mc.Schedule(epochs=5))
+    result = mc.run(mc.power_controlled(plan), problem)
+    assert result.info["privacy"]["epsilon"] is None
+    assert np.isinf(result.ledger["promised_mu"]).all()
+
+
+def test_numpy_seeds_and_a_used_folder(tmp_path: Path) -> None:
+    problem = mc.Quadratic.random(NODES, 3, clip=1.0)
+    plan = mc.plan(asymmetric_network(2, NODES), problem, mc.Budget(epsilon=10.0), mc.Schedule(epochs=5))
+    made = mc.mped2fl(plan, step_factor=np.int64(5))  # type: ignore[arg-type]
+    mc.run(made, problem, seeds=np.arange(2), folder=tmp_path)
+    assert mc.load_run(tmp_path).info["seeds"] == [0, 1]
+    with pytest.raises(mc.Error, match="finished run"):
+        mc.run(made, problem, folder=tmp_path)
+    with pytest.raises(mc.Error, match="no folder"):
+        mc.run(made, problem, resume=True)
+
+
+def test_a_run_that_does_not_fit_in_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = mc.Quadratic.random(NODES, 3, clip=1.0)
+    plan = mc.plan(asymmetric_network(2, NODES), problem, mc.Budget(epsilon=10.0), mc.Schedule(epochs=5))
+    monkeypatch.setattr(runner, "_free_memory", lambda: 100)
+    with pytest.raises(mc.Error, match="GiB"):
+        mc.run(mc.power_controlled(plan), problem)
+
+
+def test_a_run_that_diverged_has_no_accuracy() -> None:
+    problem = digits(clipping="none", l2=30.0)
+    free = mc.SoftmaxRegression(data=problem.data, clipping="none", l2=30.0)
+    schedule = mc.Schedule(epochs=60, step=10.0, decay="constant")
+    plan = mc.plan(asymmetric_network(2, NODES), free, mc.Budget(epsilon=30.0, unit="record"), schedule)
+    result = mc.run(mc.noiseless(plan), free, evaluate_every=30)
+    assert np.isnan(result.final("own_accuracy")).all()

@@ -76,10 +76,12 @@ class Promise(NamedTuple):
     Attributes:
         mu: [nodes] of Gaussian DP; infinite where nothing is promised, 0 where nothing is sent.
         basis: In words, what stands behind the number.
+        caveat: What must be said in one breath with the number; empty for a certificate.
     """
 
     mu: FloatArray
     basis: str
+    caveat: str = ""
 
 
 class Sending(NamedTuple):
@@ -147,6 +149,8 @@ def same_always(values: FloatArray) -> FloatArray:
 
 def without_repeats(table: FloatArray) -> FloatArray:
     """A table [epochs, nodes] without the rows at its end that repeat."""
+    if table.strides[0] == 0:
+        return table[:1]
     changes = np.flatnonzero((table[1:] != table[:-1]).any(axis=1))
     return table[: (changes[-1] + 2 if len(changes) else 1)]
 

@@ -74,7 +74,9 @@ def central_dp(plan: Plan) -> Algorithm:
         receiving=Receiving(np.concatenate([[0.0], plan.schedule.steps[:-1]])),
         channel_uses=2,
         promise=Promise(
-            plan.sensitivity * np.sqrt(epochs - 1) / rho, f"unit {plan.budget.unit}, if the server is trusted"
+            plan.sensitivity * np.sqrt(epochs - 1) / rho,
+            f"unit {plan.budget.unit}, if the server is trusted",
+            "trusted server",
         ),
         settings={},
         init=init,

@@ -96,7 +96,7 @@ def mped2fl(plan: Plan, *, gradient_at: GradientAt = "mixed", step_factor: float
         ),
         channel_uses=network.nodes,
         promise=Promise(np.full(network.nodes, np.inf), "weakest links carry no noise: nothing is promised"),
-        settings={"gradient_at": gradient_at, "step_factor": step_factor},
+        settings={"gradient_at": gradient_at, "step_factor": float(step_factor)},
         init=start,
         send=send_model_with_noise,
         update=update,

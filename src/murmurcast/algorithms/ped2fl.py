@@ -53,7 +53,7 @@ def _gain_of_senders(network: Network) -> FloatArray:
     gains = network.gains
     largest = np.maximum.reduceat(gains.data, gains.indptr[:-1])
     smallest = np.minimum.reduceat(gains.data, gains.indptr[:-1])
-    if not np.allclose(largest, smallest, rtol=1e-9):
+    if not np.allclose(largest, smallest, rtol=1e-9, atol=0):
         node = int(np.argmax(largest / smallest))
         raise Error(
             f"ped2fl needs gains that depend on the sender alone; node {node} is heard with {smallest[node]:g} "

@@ -48,6 +48,8 @@ def show_end(result: "Result", folder: Path) -> None:
     seeds = f"{len(info['seeds'])} seed{'s' if len(info['seeds']) > 1 else ''}"
     title = f"{info['algorithm']} after {int(metrics['epoch'][-1])} epochs, {seeds}"
     _tables.show_table(console, title, rows, ("model", "figure", "mean", "spread over seeds", "worst node"))
+    for line in diverged(result):
+        console.print(f"[yellow]warning:[/yellow] {escape(line)}", soft_wrap=True)
     privacy, seconds = info["privacy"], info["seconds"]
     cost = f"epsilon {privacy['epsilon']:.4g}, delta {privacy['delta']:g}: " if privacy["epsilon"] is not None else ""
     sent, loudest = result.final("sent_power"), float(metrics["loudest"].max())
@@ -62,6 +64,16 @@ def show_end(result: "Result", folder: Path) -> None:
     )
     for heading, line in lines:
         console.print(f"[bold]{heading:<8}[/bold] {escape(line)}", soft_wrap=True)
+
+
+def diverged(result: "Result") -> list[str]:
+    """A line where models have left the numbers."""
+    losses = result.metrics["own_loss"]
+    wild = ~np.isfinite(np.asarray(losses)).all(axis=(0, 2))  # [epoch]
+    if not wild.any():
+        return []
+    first = int(losses["epoch"][int(np.argmax(wild))])
+    return [f"the run diverged by epoch {first}: shorten schedule.step, or set problem.radius"]
 
 
 def summary(result: "Result", name: str) -> dict[str, Any]:

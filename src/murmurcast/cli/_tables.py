@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 
@@ -23,7 +24,7 @@ def show_table(
         words = any(row[column][:1].isalpha() for row in listed)
         table.add_column(heading, justify="left" if words else "right")
     for row in listed:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     console.print(f"\n[bold]{title}[/bold]")
     console.print(table)
     if note:

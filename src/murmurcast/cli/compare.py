@@ -46,5 +46,8 @@ def compare(
         return
     from murmurcast.cli import _tables
 
-    note = "mean over nodes and seeds; spread: standard deviation over seeds; uses: of the channel"
+    note = (
+        "mean over nodes and seeds; spread: standard deviation over seeds; uses: of the channel\n"
+        "epsilon: of what is sent and published; no noise covers own models"
+    )
     _tables.show_table(_tables.console(), f"At the end, {found.metric}", found.cells, found.headings, note)

@@ -66,11 +66,11 @@ def plan(
     if as_json:
         from murmurcast.cli._plan_json import as_dict
 
-        echo_json(as_dict(made, linears, experiment.warnings))
+        echo_json(as_dict(made, linears, experiment.plan_warnings))
         return
     from murmurcast.cli._plan_text import show
 
-    show(made, linears, experiment.warnings)
+    show(made, linears, experiment.plan_warnings)
 
 
 def _work(

@@ -44,6 +44,7 @@ def run(
         murmurcast compare runs/digits runs/rival
     """
     from rich.console import Console
+    from rich.markup import escape
 
     from murmurcast import config, runner
     from murmurcast.results import EXPERIMENT, demand_folder
@@ -56,9 +57,14 @@ def run(
     _demand_free(folder, text, resume)
     console = Console(stderr=True)
     with console.status("reading the experiment") as status:
-        problem = experiment.build_problem(experiment.build_network(file.parent).nodes, file.parent, status.update)
-        plan = experiment.build_plan(file.parent, status.update, problem)
+
+        def stage(words: str) -> None:
+            status.update(escape(words))
+
+        problem = experiment.build_problem(experiment.build_network(file.parent).nodes, file.parent, stage)
+        plan = experiment.build_plan(file.parent, stage, problem)
         algorithm = experiment.build_algorithm(plan)
+        runner.demand_planned_for(algorithm, problem)
         demand_folder(folder)
         _demand_space(folder, problem, _seeds(experiment))
         _write_beginning(folder, {EXPERIMENT: text.encode()}, _network_file(experiment, file.parent))
@@ -69,9 +75,10 @@ def run(
         show_beginning(algorithm, problem, experiment.warnings)
     result = _train(experiment, algorithm, problem, folder, text, resume, console)
     if as_json:
-        from murmurcast.cli._run_text import as_dict
+        from murmurcast.cli._run_text import as_dict, diverged, warnings
 
-        echo_json(as_dict(result, folder))
+        warned = [*experiment.warnings, *warnings(algorithm, problem), *diverged(result)]
+        echo_json({**as_dict(result, folder), "warnings": warned})
         return
     from murmurcast.cli._run_text import show_end
 
@@ -137,14 +144,11 @@ def _seeds(experiment: "Experiment") -> tuple[int, ...]:
 
 def _demand_free(folder: Path, text: str, resume: bool) -> None:
     """The folder is new, or holds the beginning of this very run."""
-    from murmurcast.results import CHECKPOINT, EXPERIMENT, RUN, demand_place
+    from murmurcast.results import EXPERIMENT, demand_place, demand_unused
 
     demand_place(folder)
-    if (folder / RUN).exists():
-        raise Error(f"{folder} already holds a finished run", hint="choose another folder with --out, or remove it")
+    demand_unused(folder, resume)
     if not resume:
-        if (folder / CHECKPOINT).exists():
-            raise Error(f"{folder} holds a run that was stopped", hint="go on with --resume, or choose another --out")
         if folder.exists() and any(folder.iterdir()):
             raise Error(f"{folder} is not empty", hint="choose another folder with --out; nothing is overwritten")
         return

@@ -217,7 +217,7 @@ def _column(path: Path, column: Any, name: str) -> NDArray[np.float32]:
     if not within.all():
         row = int(np.flatnonzero(~within)[0])
         raise Error(
-            f'{path}: column {name} has "{str(column.iloc[row])[:40]}" in example {row + 1}, expected a finite number',
+            f"{path}: column {name} of example {row + 1} is not a finite number",
             hint="remove or fill in such examples, and code words as numbers",
         )
     return np.asarray(small)

@@ -1,5 +1,6 @@
 """What problems on examples share: their fields, and a partition as the arrays that nodes hold."""
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -80,6 +81,21 @@ class OnExamples:
     def nodes(self) -> int:
         """How many nodes hold a part of it."""
         return self.data.nodes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one model."""
+        raise NotImplementedError
+
+    @property
+    def dim(self) -> int:
+        """m, the number of parameters."""
+        return math.prod(self.shape)
+
+    @property
+    def radius(self) -> float | None:
+        """The largest norm of a model."""
+        return self.omega.radius(self.dim)
 
     @property
     def examples_per_node(self) -> FloatArray:

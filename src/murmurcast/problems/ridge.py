@@ -41,16 +41,6 @@ class RidgeRegression(OnExamples):
         """(features,)."""
         return (self.data.dataset.features.shape[1],)
 
-    @property
-    def dim(self) -> int:
-        """m, the number of parameters."""
-        return self.shape[0]
-
-    @property
-    def radius(self) -> float | None:
-        """The largest norm of a model."""
-        return self.omega.radius(self.dim)
-
     def local_data(self) -> Rows:
         """All nodes' examples."""
         return stacked(self, constant=0.0)

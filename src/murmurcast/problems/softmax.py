@@ -38,16 +38,6 @@ class SoftmaxRegression(OnExamples):
         """(classes, features + 1)."""
         return int(self.data.dataset.classes or 0), self.data.dataset.features.shape[1] + 1
 
-    @property
-    def dim(self) -> int:
-        """m, the number of parameters."""
-        return self.shape[0] * self.shape[1]
-
-    @property
-    def radius(self) -> float | None:
-        """The largest norm of a model."""
-        return self.omega.radius(self.dim)
-
     def local_data(self) -> Rows:
         """All nodes' examples; an example's gradient sees a constant feature 1, the bias."""
         return stacked(self, constant=1.0)
@@ -87,7 +77,8 @@ class SoftmaxRegression(OnExamples):
         scores = product(test.features, model[:, :-1]) + model[:, -1:]
         right = jnp.take_along_axis(scores, test.targets[None], axis=0)[0]
         loss = jnp.mean(jax.nn.logsumexp(scores, axis=0) - right)
-        return {"loss": loss, "accuracy": jnp.mean(jnp.argmax(scores, axis=0) == test.targets)}
+        accuracy = jnp.mean(jnp.argmax(scores, axis=0) == test.targets, dtype=loss.dtype)
+        return {"loss": loss, "accuracy": jnp.where(jnp.isfinite(loss), accuracy, jnp.nan)}
 
     @cached_property
     def constants(self) -> Constants:
