@@ -7,5 +7,8 @@ from benchmarks import planning, training
 PARTS = {"planning": planning.bench, "training": training.bench}
 
 if __name__ == "__main__":
-    for part in sys.argv[1:] or PARTS:
+    asked = sys.argv[1:] or list(PARTS)
+    if unknown := set(asked) - set(PARTS):
+        sys.exit(f"error: no part {', '.join(unknown)}\nhint: parts are {', '.join(PARTS)}")
+    for part in asked:
         PARTS[part]()

@@ -248,3 +248,13 @@ def test_saving_where_nothing_can_be_written(result: Result, tmp_path: Path) -> 
 def test_saving_again_replaces_all_of_it(result: Result, folder: Path) -> None:
     Result(metrics=result.metrics, ledger=result.ledger, published=result.published * 0, info=result.info).save(folder)
     assert (load_run(folder).published == 0).all()
+
+
+def test_a_table_too_long_to_read_holds_means_over_nodes(
+    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("murmurcast.results._MOST_LINES", 1)
+    result.save(tmp_path / "short")
+    table = pd.read_csv(tmp_path / "short" / "metrics.csv")
+    assert "node" not in table
+    assert len(table) == result.metrics.sizes["seed"] * result.metrics.sizes["epoch"]

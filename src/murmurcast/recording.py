@@ -124,12 +124,16 @@ def info(
 
 
 def _commit() -> str | None:
-    """The commit of murmurcast's own source, where it runs from a checkout."""
+    """The commit of murmurcast's own source, where it runs from a checkout; with a + where files differ from it."""
     folder = Path(__file__).parent
     git = shutil.which("git")
     if git is None or not (folder.parents[1] / ".git").exists():
         return None
-    found = subprocess.run(  # noqa: S603 - fixed words, no user input
-        [git, "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return found.stdout.strip() or None
+
+    def ask(*words: str) -> str:
+        command = [git, "-C", str(folder), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - fixed words
+        return done.stdout.strip()
+
+    commit = ask("rev-parse", "HEAD")
+    return f"{commit}{'+' if ask('status', '--porcelain', '--', '.') else ''}" if commit else None

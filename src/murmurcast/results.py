@@ -30,7 +30,9 @@ RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT = (
     "published.npz",
     "checkpoint.npz",
 )
+FILES = (RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT)
 _FORMAT = 1
+_MOST_LINES = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,7 +74,7 @@ class Result:
         contents = {
             EXPERIMENT: self.experiment.encode(),
             METRICS: _netcdf(self.metrics),
-            TABLE: self.metrics.to_dataframe().reset_index().to_csv(index=False).encode(),
+            TABLE: _table(self.metrics),
             LEDGER: _netcdf(self.ledger),
             MODELS: models.getvalue(),
         }
@@ -162,6 +164,13 @@ def demand_folder(folder: Path) -> None:
         ) from None
     if not os.access(folder, os.W_OK):
         raise Error(f"the folder {folder} is not writable", hint="choose another with --out")
+
+
+def _table(metrics: "xr.Dataset") -> bytes:
+    """One line for every seed, epoch and node; where that would be too many to read, means over nodes."""
+    lines = metrics.sizes["seed"] * metrics.sizes["epoch"] * metrics.sizes["node"]
+    shown = metrics if lines <= _MOST_LINES else metrics.mean("node")
+    return bytes(shown.to_dataframe().reset_index().to_csv(index=False).encode())
 
 
 def _netcdf(dataset: "xr.Dataset") -> bytes:

@@ -199,7 +199,10 @@ def _network_file(experiment: "Experiment", folder: Path) -> Path | None:
 def _write_beginning(folder: Path, contents: dict[str, bytes], network: Path | None) -> None:
     """What makes a folder resumable; a network's file goes along, so that the folder can be planned from alone."""
     from murmurcast._files import write_atomically
+    from murmurcast.results import FILES
 
+    if network is not None and network.name in FILES:
+        raise Error(f"the network's file is called {network.name}, as one of a run's files", hint="rename it")
     if network is not None:
         contents = contents | {network.name: network.read_bytes()}
     for name, content in contents.items():
