@@ -142,7 +142,7 @@ def demand_unused(folder: Path, resume: bool) -> None:
     if (folder / RUN).exists():
         raise Error(f"{folder} already holds a finished run", hint="choose another folder, or remove it")
     if (folder / CHECKPOINT).exists() and not resume:
-        raise Error(f"{folder} holds a run that was stopped", hint="resume it, or choose another folder")
+        raise Error(f"{folder} holds a run that was stopped", hint="resume it (--resume), or choose another folder")
 
 
 def demand_place(folder: Path) -> None:

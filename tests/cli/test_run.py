@@ -303,7 +303,7 @@ def files(tmp_path: Path) -> Path:
 
 
 REFUSALS = {
-    "data.name=nan.csv": "expected a finite number",
+    "data.name=nan.csv": "not a finite number",
     "data.name=shapes.npz": "rows",
     "data.name=flat.npz": "expected two dimensions",
     "data.partition=srted": "data.partition",
