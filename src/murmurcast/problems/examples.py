@@ -1,6 +1,7 @@
 """What problems on examples share: their fields, and a partition as the arrays that nodes hold."""
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -48,7 +49,7 @@ class TestPart(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OnExamples:
+class OnExamples(ABC):
     """A problem on a partitioned set.
 
     Args:
@@ -83,9 +84,9 @@ class OnExamples:
         return self.data.nodes
 
     @property
+    @abstractmethod
     def shape(self) -> tuple[int, ...]:
         """The shape of one model."""
-        raise NotImplementedError
 
     @property
     def dim(self) -> int:
