@@ -60,7 +60,7 @@ _SET_KEYS: "dict[str, tuple[str, ...]]" = {
     "least-squares": ("examples", "features", "heterogeneity"),
     "logistic": ("examples", "features", "classes"),
 }
-_ALL_SET_KEYS = sorted({key for keys in _SET_KEYS.values() for key in keys})
+_ALL_SET_KEYS = tuple(dict.fromkeys(key for keys in _SET_KEYS.values() for key in keys))
 
 
 class _Section(BaseModel):
