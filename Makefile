@@ -3,12 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help reproduce test test-slow check format bench lock clean
+.PHONY: help reproduce choose test test-slow test-browser check format bench lock clean
 
 help:
-	@echo "make reproduce   plan the paper's two networks"
+	@echo "make reproduce   the paper's figures, its theory and the honest picture, in reproduction/"
+	@echo "make choose      choose the certified setting's schedule anew, on training images only"
 	@echo "make test        run the tests"
 	@echo "make test-slow   run the tests that take minutes"
+	@echo "make test-browser  open the pages in Chromium"
 	@echo "make check       lint and type-check"
 	@echo "make bench       measure speed"
 	@echo "make lock        resolve requirements.lock anew from pyproject.toml"
@@ -21,18 +23,28 @@ $(READY): requirements.lock pyproject.toml
 	touch $@
 
 reproduce: $(READY)
-	@mkdir -p reproduction
-	@for name in paper-1 paper-2; do \
-	  $(BIN)/murmurcast plan --example $$name > reproduction/$$name.toml && \
-	  $(BIN)/murmurcast plan reproduction/$$name.toml --figure reproduction/$$name.png || exit 1; \
-	done
-	@echo "Experiments and figures are in reproduction/."
+	$(BIN)/murmurcast reproduce
+
+choose: $(READY)
+	$(BIN)/python -m murmurcast.reproduction.choosing
 
 test: $(READY)
 	$(BIN)/python -m pytest
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+# Any of these browsers will do; where there is none, Debian's is installed.
+CHROMIUM = command -v chromium || command -v chromium-browser || command -v google-chrome
+
+test-browser: $(READY)
+	@{ $(CHROMIUM); } > /dev/null || { \
+	  if ! command -v apt-get > /dev/null; then \
+	    echo "no Chromium was found, and there is no apt-get to install it: install it by hand"; exit 1; fi; \
+	  if [ "$$(id -u)" = 0 ]; then as=; elif command -v sudo > /dev/null; then as=sudo; else \
+	    echo "no Chromium was found: install it as root with apt-get install chromium"; exit 1; fi; \
+	  $$as apt-get update --quiet && $$as apt-get install --yes --no-install-recommends chromium; }
+	$(BIN)/python -m pytest -m browser
 
 check: $(READY)
 	$(BIN)/ruff check .

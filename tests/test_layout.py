@@ -22,9 +22,11 @@ LAYERS = (
     ("results", "checkpoint"),
     ("recording",),
     ("runner", "comparison"),
-    ("figures",),
+    ("audit", "figures"),
+    ("reports",),
     ("experiment",),
     ("config",),
+    ("reproduction",),
     ("cli",),
 )
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from murmurcast.problems.quadratic import Quadratic
     from murmurcast.problems.ridge import RidgeRegression
     from murmurcast.problems.softmax import SoftmaxRegression
+    from murmurcast.reports.runs import report
     from murmurcast.results import Result, load_run
     from murmurcast.runner import run
     from murmurcast.schedule import Schedule
@@ -74,6 +75,7 @@ _HOME = {
     "plan": "planner",
     "power_controlled": "algorithms.power_controlled",
     "read_gains": "network.files",
+    "report": "reports.runs",
     "run": "runner",
     "topologies": "network.topologies",
 }
@@ -116,6 +118,7 @@ __all__ = [
     "plan",
     "power_controlled",
     "read_gains",
+    "report",
     "run",
     "topologies",
 ]

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,7 +87,8 @@ def run(
     kept = None if folder is None else Path(folder) / CHECKPOINT
     begun = time.perf_counter()
     with jax.enable_x64(precision == "float64"), _delayed_interrupt() as interrupted:
-        mark = checkpoint.digest(algorithm, problem, seeds, precision, evaluate_every) if kept else ""
+        # Reading all the data takes a second or two: only a run that keeps or finds a checkpoint does.
+        mark = cache(lambda: checkpoint.digest(algorithm, problem, seeds, precision, evaluate_every))
         job = _Job(algorithm, problem, np.dtype(precision), ticks, kept, mark, interrupted, on_progress)
         finished, compiling = _train_all(job, seeds, resume)
         seconds = {
@@ -133,7 +135,7 @@ class _Job(NamedTuple):
     dtype: "np.dtype[Any]"
     ticks: _Ticks
     kept: Path | None
-    mark: str
+    mark: Callable[[], str]
     interrupted: Callable[[], bool]
     on_progress: Progress
 
@@ -161,7 +163,7 @@ def _found(job: _Job) -> Checkpoint | None:
     if job.kept is None or not job.kept.exists():
         return None
     found = checkpoint.load(job.kept)
-    if found.digest != job.mark:
+    if found.digest != job.mark():
         raise Error(
             "the checkpoint is of a run on other data, or with another plan or other settings",
             hint="give the data, the network and the settings it was begun with, or run anew in another folder",
@@ -187,7 +189,7 @@ def _train_group(
         stop = job.interrupted()
         if job.kept is not None and (stop or job.ticks.keeps(point.epoch)):
             kept = point._replace(carry=train.taken_out(layout, point.carry))
-            checkpoint.save(job.kept, Checkpoint(job.mark, tuple(map(len, groups)), tuple(finished), kept))
+            checkpoint.save(job.kept, Checkpoint(job.mark(), tuple(map(len, groups)), tuple(finished), kept))
         if stop:
             raise KeyboardInterrupt
     published = np.asarray(point.carry.state.published)[: layout.nodes, : layout.seeds]

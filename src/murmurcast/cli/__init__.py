@@ -7,6 +7,8 @@ import typer
 
 from murmurcast.cli.compare import compare
 from murmurcast.cli.plan import plan
+from murmurcast.cli.report import report
+from murmurcast.cli.reproduce import reproduce
 from murmurcast.cli.run import run
 from murmurcast.errors import Error
 
@@ -19,9 +21,11 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
+app.command("reproduce")(reproduce)
 app.command("plan")(plan)
 app.command("run")(run)
 app.command("compare")(compare)
+app.command("report")(report)
 
 # typer keeps its usage errors to itself; this is the class all of them share.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]

@@ -65,6 +65,8 @@ class Layout(NamedTuple):
     def fill(self, array: NDArray[Any], axis: int = 0) -> NDArray[Any]:
         """The array with its node axis filled up by copies of the last node, whose results nobody reads."""
         missing = self.filled_nodes - array.shape[axis]
+        if not missing:
+            return array  # a set of images is large: no copy without need
         return np.pad(array, [(0, missing if a == axis else 0) for a in range(array.ndim)], mode="edge")
 
     def put(self, array: Any, spec: Spec) -> jax.Array:

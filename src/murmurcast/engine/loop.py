@@ -126,7 +126,7 @@ def _given(
 
 def _cast(leaf: Any, dtype: DTypeLike) -> Any:
     array = np.asarray(leaf)
-    return array.astype(dtype) if np.issubdtype(array.dtype, np.floating) else array
+    return array.astype(dtype, copy=False) if np.issubdtype(array.dtype, np.floating) else array
 
 
 def _rounds(

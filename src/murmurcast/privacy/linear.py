@@ -15,6 +15,7 @@ from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
 
 _CHUNK = 32 * 2**20  # numbers held at once when all responses of several targets are kept
+_NEGLIGIBLE = 1e-12  # of the strongest combination of what is heard: weaker ones are rounding
 
 
 class Linear(NamedTuple):
@@ -31,11 +32,20 @@ class Linear(NamedTuple):
     mu_worst_upper: FloatArray
 
 
-class _Epoch(NamedTuple):
-    """One step of the filter, after the observation is whitened."""
+class Step(NamedTuple):
+    """One epoch of the filter, after the observation is whitened.
 
-    observe: FloatArray  # [rank, hidden] whitened observation
-    carry: FloatArray  # [hidden, hidden] F (I - L W)
+    Attributes:
+        observe: [rank, hidden] what the hidden nodes say -> whitened observation.
+        carry: [hidden, hidden] F (I - L W).
+        whiten: [rank, observers] what the observers hear of the hidden nodes, W V -> whitened observation.
+        correct: [hidden, rank] L, from the whitened innovation.
+    """
+
+    observe: FloatArray
+    carry: FloatArray
+    whiten: FloatArray
+    correct: FloatArray
 
 
 def common_direction(
@@ -52,10 +62,10 @@ def common_direction(
     Returns:
         [nodes] mu; 0 for the observers.
     """
-    hidden = _hidden(weights, observers)
+    hidden = hidden_from(weights, observers)
     response = np.zeros((len(hidden), len(hidden)))  # of state to target, for all targets at once
     total = np.zeros(len(hidden))
-    for epoch, now in enumerate(_filter(weights, observers, effective_noise)):
+    for epoch, now in enumerate(filter_steps(weights, observers, effective_noise)):
         total += np.square(now.observe @ response).sum(axis=0)
         response = now.carry @ response
         np.fill_diagonal(response, response.diagonal() - push[epoch, hidden])
@@ -81,8 +91,8 @@ def worst_direction(
     Returns:
         ([nodes], [nodes]) lower and upper bound of mu.
     """
-    hidden = _hidden(weights, observers)
-    epochs = list(_filter(weights, observers, effective_noise))
+    hidden = hidden_from(weights, observers)
+    epochs = list(filter_steps(weights, observers, effective_noise))
     rank = epochs[0].observe.shape[0]
     size = max(1, _CHUNK // max(1, rank * len(epochs) ** 2))
     lower, upper = np.zeros(len(hidden)), np.zeros(len(hidden))
@@ -137,10 +147,22 @@ def _dual_bound(q: FloatArray, directions: FloatArray) -> float:
     return float(np.linalg.eigvalsh(stretched)[-1]) * float(y.sum())
 
 
-def _filter(weights: FloatArray, observers: tuple[int, ...], effective_noise: FloatArray) -> Iterator[_Epoch]:
-    """The Riccati sweep; it depends on the observers only, so one serves all targets."""
-    hidden = _hidden(weights, observers)
-    heard = _row_space(weights[list(observers)][:, hidden])
+def filter_steps(weights: FloatArray, observers: tuple[int, ...], effective_noise: FloatArray) -> Iterator[Step]:
+    """The Riccati sweep; it depends on the observers only, so one serves all targets.
+
+    Args:
+        weights: As in `common_direction`.
+        observers: As in `common_direction`; `Step.whiten` keeps their order.
+        effective_noise: As in `common_direction`.
+
+    Yields:
+        The filter of every epoch, for nodes `hidden_from(weights, observers)`.
+    """
+    hidden = hidden_from(weights, observers)
+    full = weights[list(observers)][:, hidden]
+    heard = _row_space(full)
+    # heard = reduce @ full, because the rows of full span those of heard.
+    reduce = heard @ np.linalg.pinv(full, rcond=_NEGLIGIBLE)
     forward = weights[np.ix_(hidden, hidden)]
     variance = effective_noise[:, hidden] ** 2
     uncertain = np.diag(variance[0])
@@ -148,15 +170,16 @@ def _filter(weights: FloatArray, observers: tuple[int, ...], effective_noise: Fl
         cross = heard @ uncertain
         root = np.linalg.cholesky(cross @ heard.T)
         observe = np.linalg.solve(root, heard)
-        moved = forward @ np.linalg.solve(root, cross).T
-        yield _Epoch(observe, forward - moved @ observe)
+        correct = np.linalg.solve(root, cross).T
+        moved = forward @ correct
+        yield Step(observe, forward - moved @ observe, np.linalg.solve(root, reduce), correct)
         if epoch + 1 < len(effective_noise):
             uncertain = forward @ uncertain @ forward.T - moved @ moved.T
             uncertain = (uncertain + uncertain.T) / 2
             np.fill_diagonal(uncertain, uncertain.diagonal() + variance[epoch + 1])
 
 
-def _responses(epochs: list[_Epoch], targets: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> FloatArray:
+def _responses(epochs: list[Step], targets: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> FloatArray:
     """[targets, rank * epochs, epochs - 1] whitened response in every epoch to a unit impulse in every earlier one.
 
     Swept backwards over the impulse's epoch with all later observations at once: one product a step.
@@ -175,10 +198,11 @@ def _responses(epochs: list[_Epoch], targets: "np.ndarray[tuple[int], np.dtype[n
 def _row_space(heard: FloatArray) -> FloatArray:
     """An orthonormal basis of what the observers hear: repeated or empty rows carry nothing more."""
     _, size, basis = np.linalg.svd(heard, full_matrices=False)
-    return np.asarray(basis[size > size.max(initial=0.0) * 1e-12])
+    return np.asarray(basis[size > size.max(initial=0.0) * _NEGLIGIBLE])
 
 
-def _hidden(weights: FloatArray, observers: tuple[int, ...]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+def hidden_from(weights: FloatArray, observers: tuple[int, ...]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """The nodes that are not observers, in ascending order."""
     members = _check.observers(len(weights), observers)
     return np.setdiff1d(np.arange(len(weights)), members)
 

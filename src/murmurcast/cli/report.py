@@ -1,0 +1,30 @@
+"""`murmurcast report`: a page to show."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs.", metavar="RUN...", show_default=False)],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="FILE", help="Where to write the page. An earlier report is overwritten."),
+    ] = Path("report.html"),
+) -> None:
+    """Write one page about runs: courses, networks, power split, privacy, settings, how to cite.
+
+    The page is one file, opens in any browser, and needs no network.
+
+    Examples:
+        murmurcast report runs/ours
+
+        murmurcast report runs/ours runs/rival -o rivals.html
+    """
+    from murmurcast.reports import runs as pages
+    from murmurcast.results import load_run
+
+    pages.demand_path(out)
+    pages.report([load_run(folder) for folder in runs], out)
+    typer.echo(f"{out}, {out.stat().st_size / 2**20:.1f} MiB")

@@ -1,0 +1,1 @@
+"""One self-contained page for any saved runs: blocks, charts, and the page itself."""

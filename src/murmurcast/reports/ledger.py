@@ -1,0 +1,91 @@
+"""What a run's ledger says of its network: gains, power split, and the paper's view of one epoch."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from murmurcast._check import FloatArray
+from murmurcast.privacy import per_epoch
+from murmurcast.results import Result
+
+
+class Split(NamedTuple):
+    """How power is split.
+
+    Attributes:
+        alpha: Share for the model, of every node, or of every link in the order of the ledger.
+        beta: Share for the noise; 0 where no noise is sent, whatever the model leaves over.
+    """
+
+    alpha: FloatArray
+    beta: FloatArray
+
+
+def nodes(run: Result) -> int:
+    """How many nodes there are."""
+    return int(run.ledger.sizes["node"])
+
+
+def gains(run: Result) -> csr_array | None:
+    """[sender, receiver] the gains of all links; None where there are none, as with a server."""
+    if "gain" not in run.ledger:
+        return None
+    sender, receiver, values = (np.asarray(run.ledger[name]) for name in ("sender", "receiver", "gain"))
+    return csr_array((values, (sender, receiver)), shape=(nodes(run), nodes(run)))
+
+
+def split_of_nodes(run: Result) -> Split | None:
+    """[nodes] the power split where every node has one for all it sends; None where it has not."""
+    amplitude = _constant(run, "sending_amplitude")
+    if run.ledger.attrs["medium"] != "Air" or amplitude is None or amplitude.ndim != 1:
+        return None
+    return _split(amplitude, np.asarray(run.ledger["power"]), _constant(run, "sending_noise"))
+
+
+def split_of_links(run: Result) -> Split | None:
+    """[links] the power split where every link has its own; None where it has not."""
+    amplitude, noise = _constant(run, "sending_amplitude"), _constant(run, "sending_noise")
+    links = gains(run)
+    if run.ledger.attrs["medium"] != "Slots" or links is None or amplitude is None or amplitude.ndim != 2:
+        return None
+    sender = np.asarray(run.ledger["sender"])
+    slot = np.arange(len(sender)) - links.indptr[sender]  # neighbours in the order of the sender's row of gains
+    power = np.asarray(run.ledger["power"])[sender]
+    return _split(amplitude[sender, slot], power, None if noise is None else noise[sender, slot])
+
+
+def theta(run: Result) -> float | None:
+    """The largest 1/z; None where nothing is divided by z."""
+    return float(1 / run.ledger["receiving_z"].min()) if "receiving_z" in run.ledger else None
+
+
+def epsilon_per_epoch(run: Result) -> csr_array | None:
+    """[receiver, sender] the paper's eps_ij, a claim about one epoch seen alone.
+
+    Theorem 1 speaks of nodes that send a model with noise and divide by z: None where a run is not of that kind. Its
+    theta is the largest 1/z of the ledger.
+    """
+    split, links, bound = split_of_nodes(run), gains(run), theta(run)
+    if split is None or links is None or bound is None or not (split.beta > 0).all():
+        return None
+    power = np.asarray(run.ledger["power"])
+    noise = _constant(run, "sending_noise")
+    if noise is None:
+        return None
+    noise_to_step = noise / np.sqrt(split.beta * power)
+    ratio = per_epoch.ratio(links, power, split.alpha, noise_to_step, np.asarray(run.ledger["sensitivity"]), bound)
+    return per_epoch.epsilon_per_epoch(ratio, float(run.ledger.attrs["delta"]))
+
+
+def _constant(run: Result, name: str) -> FloatArray | None:
+    """A table that is the same in all epochs, without the axis of epochs; None where there is no such table."""
+    if name not in run.ledger or "always" not in run.ledger[name].dims:
+        return None
+    return np.asarray(run.ledger[name].isel(always=0), np.float64)
+
+
+def _split(amplitude: FloatArray, power: FloatArray, noise: FloatArray | None) -> Split:
+    alpha = np.clip(amplitude**2 / power, 0.0, 1.0)
+    sent = np.zeros(len(alpha), bool) if noise is None else noise > 0
+    return Split(alpha, np.where(sent, 1 - alpha, 0.0))

@@ -1,0 +1,71 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const button = document.getElementById("theme");
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const KEPT = "murmurcast-theme";
+  const TOOLS = ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"];
+  const CONFIG = { responsive: true, displaylogo: false, modeBarButtonsToRemove: TOOLS };
+
+  // A page opened from a file may not be allowed to remember anything.
+  const recall = () => { try { return localStorage.getItem(KEPT); } catch { return null; } };
+  const remember = (theme) => { try { localStorage.setItem(KEPT, theme); } catch { /* not remembered */ } };
+
+  // Only what is a colour may name a variable: a run could be called "var(--ink)".
+  const tinted = (value, key, look) => {
+    if (typeof value === "string") {
+      const named = /color/i.test(key) && /^var\((--[\w-]+)\)$/.exec(value);
+      return named ? look.getPropertyValue(named[1]).trim() : value;
+    }
+    if (Array.isArray(value)) return value.map((inner) => tinted(inner, key, look));
+    if (value === null || typeof value !== "object") return value;
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, tinted(inner, name, look)]));
+  };
+
+  const draw = () => {
+    const look = getComputedStyle(root);
+    for (const chart of document.querySelectorAll("figure.chart")) {
+      const spec = tinted(JSON.parse(chart.querySelector("script").textContent), "", look);
+      Plotly.react(chart.querySelector(".plot"), spec.data, spec.layout, CONFIG);
+    }
+  };
+
+  const isDark = () => (root.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
+  const refresh = () => {
+    button.textContent = isDark() ? "Light" : "Dark";
+    button.setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"}`);
+    draw();
+  };
+
+  const kept = recall();
+  if (kept === "dark" || kept === "light") root.dataset.theme = kept;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    remember(root.dataset.theme);
+    refresh();
+  });
+  dark.addEventListener("change", refresh);
+
+  // Paper is white, and folded text cannot be unfolded on it.
+  let before;
+  window.addEventListener("beforeprint", () => {
+    before = root.dataset.theme;
+    root.dataset.theme = "light";
+    for (const folded of document.querySelectorAll("details:not([open])")) {
+      folded.open = true;
+      folded.dataset.folded = "";
+    }
+    draw();
+  });
+  window.addEventListener("afterprint", () => {
+    if (before === undefined) delete root.dataset.theme;
+    else root.dataset.theme = before;
+    for (const folded of document.querySelectorAll("details[data-folded]")) {
+      folded.open = false;
+      delete folded.dataset.folded;
+    }
+    draw();
+  });
+  refresh();
+})();

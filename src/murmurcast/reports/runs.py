@@ -1,0 +1,303 @@
+"""The page of saved runs: what they reached, what they promise, over which networks, and how they came about."""
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from murmurcast import _files
+from murmurcast._check import FloatArray
+from murmurcast.comparison import Comparison, compare
+from murmurcast.errors import Error
+from murmurcast.privacy import gaussian
+from murmurcast.reports import charts, ledger
+from murmurcast.reports.page import (
+    GENERATOR,
+    Block,
+    Cell,
+    Chart,
+    Code,
+    Row,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    number,
+    render,
+)
+from murmurcast.results import Result
+
+PAPER = (
+    "Amir Ziaeddini, Yauhen Yakimenka, Jörg Kliewer. Differentially-Private Decentralized Learning in Heterogeneous "
+    "Multicast Networks."
+)
+_KINDS = ("accuracy", "distance", "loss")
+_ROWS_UP_TO = 500  # nodes; of more, the worst are listed
+_WORST = 50
+
+
+def report(runs: Sequence[Result], path: Path | str) -> None:
+    """Writes one self-contained, interactive page about runs.
+
+    Args:
+        runs: At least one, made by `mc.run` or read by `mc.load_run`; best of one problem.
+        path: Where to write it; ends in .html. A file that is no such page is not overwritten.
+    """
+    path = Path(path)
+    demand_path(path)
+    _files.write_atomically(path, page_of(runs).encode())
+
+
+def demand_path(path: Path) -> None:
+    """A page may be written there."""
+    if path.suffix != ".html":
+        raise Error(f"{path} is not a page's name", hint="end it in .html")
+    _files.demand_writable(path)
+    if path.exists() and not _is_ours(path):
+        raise Error(f"{path} exists and is no murmurcast report", hint="choose another name, or remove the file")
+
+
+def page_of(runs: Sequence[Result]) -> str:
+    """The page as text."""
+    if not runs:
+        raise Error("no run is given", hint="name at least one")
+    names = charts.labels(runs)
+    title = f"Run {names[0]}" if len(runs) == 1 else f"{len(runs)} runs side by side"
+    made = f"Made by murmurcast {version('murmurcast')} from the runs' own files. All of it is in this one file."
+    lead = [f"{name}: {_in_short(run)}" for name, run in zip(names, runs, strict=True)]
+    of_each = [_run(run, name, place) for place, (run, name) in enumerate(zip(runs, names, strict=True), 1)]
+    sections = [_summary(runs, names), _courses(runs), *of_each, _how_it_was_made(runs, names), citation()]
+    return render(title, [*lead, made], sections)
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return GENERATOR.encode() in file.read(1000)
+    except OSError as problem:
+        raise Error(f"{path} cannot be read: {problem.strerror}", hint="choose another name") from None
+
+
+def _in_short(run: Result) -> str:
+    info = run.info
+    seeds = f"{len(info['seeds'])} seed{'s' if len(info['seeds']) > 1 else ''}"
+    return f"{info['algorithm']} on {info['problem']['nodes']} nodes, {info['epochs']} epochs, {seeds}"
+
+
+def _summary(runs: Sequence[Result], names: Sequence[str]) -> Section:
+    kind = _shared_kinds(runs)[0]
+    tables = [_comparison(compare(*runs, metric=f"{model}_{kind}"), names) for model in ("published", "own")]
+    promises = [_promise(run, name) for run, name in zip(runs, names, strict=True)]
+    notes = dict.fromkeys(f"{_sentence(run.info['privacy']['note'])}." for run in runs)
+    cover = (
+        "A promise covers what is sent and published. No noise covers the nodes' own models: they stay where they are."
+    )
+    return Section("Summary", (*promises, Text((cover, *notes)), *tables), "summary")
+
+
+def _promise(run: Result, name: str) -> Verdict:
+    """In words what the run promises, and on which basis."""
+    privacy = run.info["privacy"]
+    if privacy["epsilon"] is None:
+        return Verdict(f"{name} promises nothing. {_sentence(privacy['basis'])}.")
+    if privacy["epsilon"] == 0:
+        return Verdict(f"{name} costs no privacy. {_sentence(privacy['basis'])}.")
+    caveat = f" Always say with it: {privacy['caveat']}." if privacy["caveat"] else ""
+    worst = f"epsilon {privacy['epsilon']:.4g} at delta {privacy['delta']:g} for the node that pays most"
+    return Verdict(f"{name} promises {worst}. Basis: {privacy['basis']}.{caveat}")
+
+
+def _comparison(found: Comparison, names: Sequence[str]) -> Table:
+    rows: list[Row] = []
+    for name, row, texts in zip(names, found.rows, found.cells, strict=True):
+        values = (row.final, row.spread, row.worst, row.epochs, row.channel_uses, row.epsilon)
+        rows.append((name, row.algorithm, *map(Cell, texts[2:], values)))
+    note = "Mean over nodes and seeds; spread: standard deviation over seeds; uses: of the channel."
+    return Table(f"At the end, {_words(found.metric)}", tuple(map(_words, found.headings)), tuple(rows), note)
+
+
+def _courses(runs: Sequence[Result]) -> Section:
+    """All figures against epochs; the first of them also against channel uses; power sent."""
+    kinds = _shared_kinds(runs)
+    blocks: list[Block] = [
+        Text(
+            (
+                "Lines are means over nodes and seeds; bands are one standard deviation over seeds. "
+                "Choose in the legend what to see: single nodes are there too.",
+            )
+        )
+    ]
+    for metric in (f"{model}_{kind}" for kind in kinds for model in ("published", "own")):
+        caption = f"{_sentence(_words(metric))} against epochs."
+        blocks.append(Chart(charts.courses(runs, metric), caption, f"chart-{metric.replace('_', '-')}"))
+    if any(run.metrics["channel_uses"].values.any() for run in runs):
+        metric = f"published_{kinds[0]}"
+        caption = f"{_sentence(_words(metric))} against channel uses. A run that sends nothing is left out."
+        blocks.insert(3, Chart(charts.courses(runs, metric, "channel_uses"), caption, "chart-channel-uses"))
+    if any(run.metrics["sent_power"].values.any() for run in runs):
+        caption = (
+            "Power sent over the power budget. Signals are simulated as written, without the public factor that keeps "
+            "them within; that factor changes neither models nor privacy."
+        )
+        blocks.append(Chart(charts.sent_power(runs), caption, "chart-sent-power"))
+    return Section("Courses", tuple(blocks), "courses")
+
+
+def _run(run: Result, name: str, place: int) -> Section:
+    blocks: list[Block] = [_promise(run, name), _power(run), *_finite(run), *_network(run, place)]
+    blocks += [*_epsilon(run, place), _nodes(run)]
+    if run.experiment:
+        blocks.append(Code("Settings: the experiment as it was run", run.experiment))
+    else:
+        blocks.append(Text((f"Made in Python; there is no experiment file. Settings: {_settings(run)}.",)))
+    return Section(f"Run {name}", tuple(blocks), f"run-{place}")
+
+
+def _power(run: Result) -> Verdict:
+    loudest = float(run.metrics["loudest"].max())
+    if loudest == 0:
+        return Verdict("Nothing is sent, so no power is used.")
+    sentence = f"Signals stay within the power budgets: at most {loudest:.3g} times the budget was sent in any epoch."
+    return Verdict(sentence, "held" if loudest <= 1 else "did not hold")
+
+
+def _finite(run: Result) -> list[Block]:
+    if np.isfinite(run.final("own_loss")).all():
+        return []
+    return [
+        Verdict(
+            "All models stay finite: the run diverged. Shorten its steps, or keep models in a ball.", "did not hold"
+        )
+    ]
+
+
+def _network(run: Result, place: int) -> list[Block]:
+    figure = charts.network(run)
+    if figure is None:
+        return [Text(("Nodes have no links of their own in this run, so there is no network to draw.",))]
+    nodes, links = ledger.nodes(run), int(run.ledger.sizes["link"])
+    split = "Nodes show how they split their power; where they are drawn says nothing."
+    if ledger.split_of_nodes(run) is None:
+        per_link = ledger.split_of_links(run) is not None
+        split = "Power is split anew for every link." if per_link else "The ledger tells no fixed power split."
+    if nodes > charts.MATRIX_UP_TO:
+        split = "It is too large to draw; the bars count links by gain, and nodes by power split where they have one."
+    caption = f"The network: {nodes} nodes, {links} links, each direction with a gain of its own. {split}"
+    return [Chart(figure, caption, f"chart-network-{place}")]
+
+
+def _epsilon(run: Result, place: int) -> list[Block]:
+    figure = charts.epsilon_matrix(run)
+    if figure is None:
+        sentence = (
+            "The paper's per-epoch epsilon is not shown: its theorem speaks of nodes that all send a model with noise "
+            "and divide their gradients by z. This run is not of that kind."
+        )
+        return [Text((sentence,))]
+    nominal = " Gradients were not clipped, so it is nominal." if run.ledger.attrs["clipping"] == "none" else ""
+    caption = (
+        "The paper's epsilon of one epoch seen alone: what a receiver learns of a sender. A claim, not a guarantee; it "
+        f"does not add up over epochs. Worked out from the ledger, with theta = {ledger.theta(run):.4g}, the largest "
+        f"1/z.{nominal}"
+    )
+    return [Chart(figure, caption, f"chart-epsilon-{place}")]
+
+
+def _nodes(run: Result) -> Table:
+    """Every node's split, cost and figures; of a large network, the worst by its published figure."""
+    columns = _columns(run)
+    kind = _shared_kinds([run])[0]
+    order: Sequence[int] = range(ledger.nodes(run))
+    note = "Means over seeds. Power is that of the last epoch."
+    if len(order) > _ROWS_UP_TO:
+        final = run.final(f"published_{kind}").mean(axis=0)
+        order = np.argsort(-final if kind != "accuracy" else final, kind="stable")[:_WORST].tolist()
+        note = f"The {_WORST} nodes of {ledger.nodes(run)} with the worst published {kind}. {note}"
+    rows: list[Row] = [(str(node), *(_entry(column, node) for column in columns)) for node in order]
+    return Table("Nodes", ("node", *(column.heading for column in columns)), tuple(rows), note)
+
+
+class _Column(NamedTuple):
+    """A heading, the number of every node below it, and how it is written."""
+
+    heading: str
+    values: FloatArray
+    form: str = ".4g"
+    infinite: str = "inf"
+
+
+def _columns(run: Result) -> list[_Column]:
+    """Only what the run has."""
+    split, mu = ledger.split_of_nodes(run), np.asarray(run.ledger["promised_mu"], np.float64)
+    delta = float(run.ledger.attrs["delta"])
+    found = [] if split is None else [_Column("alpha", split.alpha), _Column("beta", split.beta)]
+    for heading, values in (("mu promised", mu), (f"epsilon at delta {delta:g}", gaussian.epsilon(mu, delta))):
+        found.append(_Column(heading, values, infinite="not promised"))
+    metrics = [f"{model}_{kind}" for kind in _shared_kinds([run]) for model in ("published", "own")]
+    found += [_Column(_words(metric), run.final(metric).mean(axis=0), ".4f") for metric in metrics]
+    return [*found, _Column("sent power over budget", run.final("sent_power").mean(axis=0))]
+
+
+def _entry(column: _Column, node: int) -> Cell:
+    value = float(column.values[node])
+    return Cell(column.infinite if np.isposinf(value) else format(value, column.form), value)
+
+
+def _how_it_was_made(runs: Sequence[Result], names: Sequence[str]) -> Section:
+    return Section("How it was made", (origin(runs, names), _seconds(runs, names)), "origin")
+
+
+def origin(runs: Sequence[Result], names: Sequence[str]) -> Table:
+    """What it takes to run again: seeds, settings, versions, commit, kind of machine."""
+    versions = sorted({package for run in runs for package in run.info["versions"]})
+    rows: list[Row] = [
+        ("seeds", *(", ".join(map(str, run.info["seeds"])) for run in runs)),
+        ("precision", *(run.info["precision"] for run in runs)),
+        ("settings", *(_settings(run) for run in runs)),
+        *((package, *(run.info["versions"].get(package, "") for run in runs)) for package in versions),
+        ("commit", *(_commit(run) for run in runs)),
+        ("machine", *("{system} {kind}, {cores} cores".format(**run.info["machine"]) for run in runs)),
+    ]
+    return Table("Origin", ("", *names), tuple(rows))
+
+
+def _commit(run: Result) -> str:
+    """In short; a + says that files differed from it."""
+    commit: str = run.info["commit"] or "not known"
+    return commit if len(commit) < 40 else f"{commit[:12]}{commit[40:]}"
+
+
+def _seconds(runs: Sequence[Result], names: Sequence[str]) -> Table:
+    parts = ("compiling", "training", "all")
+    rows: list[Row] = [
+        (name, *(number(run.info["seconds"][part], ".2f") for part in parts))
+        for run, name in zip(runs, names, strict=True)
+    ]
+    return Table("Seconds", ("run", *parts), tuple(rows), "On the machine above, which may have had other work.")
+
+
+def citation() -> Section:
+    """How to cite the software and the paper."""
+    software = f"The murmurcast developers. murmurcast, version {version('murmurcast')}. Software, Apache-2.0."
+    words = "If you use these results, please cite the software and the paper it starts from."
+    return Section("How to cite", (Text((words, software, PAPER)),), "cite")
+
+
+def _shared_kinds(runs: Sequence[Result]) -> list[str]:
+    """Kinds of figure that all runs have, the most telling first; a loss is always among them."""
+    return [kind for kind in _KINDS if all(f"own_{kind}" in run.metrics for run in runs)]
+
+
+def _settings(run: Result) -> str:
+    settings: dict[str, Any] = run.info["settings"]
+    return ", ".join(f"{key} = {value}" for key, value in settings.items()) or "none"
+
+
+def _words(metric: str) -> str:
+    return metric.replace("_", " ")
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,81 @@
+"""Everything by subject: findings, figures, tables and curves together."""
+
+from collections.abc import Sequence
+
+from murmurcast.reproduction import counterexample as refutation
+from murmurcast.reproduction import plan_tables, run_tables
+from murmurcast.reproduction import theory as theories
+from murmurcast.reproduction.counterexample_figure import counterexample_figure
+from murmurcast.reproduction.curve_figures import accuracy_figure, certified_figure, curves, topology_figure
+from murmurcast.reproduction.material import Chapter, Picture
+from murmurcast.reproduction.settings import OURS
+from murmurcast.reproduction.theory_figure import growth_figure, rate_figure, theory_figure
+from murmurcast.reproduction.training import Run
+
+
+def accuracy(runs: Sequence[Run]) -> Chapter:
+    """The three settings."""
+    first, *_ = runs
+    band = "Mean over nodes and seeds, band: standard deviation over seeds."
+    pictures = (
+        Picture(
+            "figure-1",
+            "The paper's first network as a diamond: gains on the links, and every node's power split.",
+            topology_figure(first.plan),
+        ),
+        Picture(
+            "figure-2",
+            f"Test accuracy against epochs, as published (above) and with matched steps (below). {band}",
+            accuracy_figure(runs, "epochs"),
+        ),
+        Picture(
+            "figure-3",
+            f"Test accuracy against channel uses, as published (above) and with matched steps (below). {band}",
+            accuracy_figure(runs, "uses"),
+        ),
+        Picture(
+            "certified",
+            "Test accuracy of the published models with a total budget for the whole run, and its two ceilings: a "
+            f"trusted server with the same budget, and no noise. {band}",
+            certified_figure(runs),
+        ),
+    )
+    findings, tables = run_tables.findings(runs), run_tables.tables(runs)
+    return Chapter("Accuracy in three settings", tuple(findings), pictures, tuple(tables), curves(runs))
+
+
+def privacy(runs: Sequence[Run]) -> Chapter:
+    """The paper's networks: split, claims, and what holds."""
+    plans = [run.plan for run in runs if run.setting.group == "published" and run.setting.algorithm == OURS]
+    return Chapter(
+        "Privacy and power of the paper's networks",
+        tuple(plan_tables.findings(plans)),
+        (),
+        tuple(plan_tables.tables(plans)),
+        {},
+    )
+
+
+def theory(found: theories.Theory) -> Chapter:
+    """Theorem 2, measured."""
+    pictures = (
+        Picture(
+            "regret",
+            "Regret of every node against T with three fits; and how fast z reaches its limit, against C xi^t.",
+            theory_figure(found),
+        ),
+        Picture("growth", "How the slope U2 grows with K, m and ln(1.25/delta).", growth_figure(found)),
+        Picture("rate", "Regret where one node is hardly heard and theta exceeds 2 K.", rate_figure(found)),
+    )
+    findings, tables = theories.findings(found), theories.tables(found)
+    return Chapter("Theorem 2: regret", tuple(findings), pictures, tuple(tables), theories.curves(found))
+
+
+def corollary(found: refutation.Counterexample) -> Chapter:
+    """A network on which the Corollary is false."""
+    caption = "A network on which the Corollary is false: the attack on real transcripts, and what is claimed."
+    pictures = (Picture("counterexample", caption, counterexample_figure(found)),)
+    findings, tables = refutation.findings(found), refutation.tables(found)
+    return Chapter(
+        "A network that refutes the Corollary", tuple(findings), pictures, tuple(tables), refutation.curves(found)
+    )

@@ -1,0 +1,126 @@
+"""The reproduction as one page: what held first, then every setting with its curves, networks and tables."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from murmurcast.reports import charts
+from murmurcast.reports import runs as pages
+from murmurcast.reports.page import Block, Chart, Code, Outcome, Picture, Section, Table, Text, Verdict, render
+from murmurcast.reproduction import material, run_tables
+from murmurcast.reproduction.material import Chapter, Finding
+from murmurcast.reproduction.outcome import Reproduction
+from murmurcast.reproduction.settings import GROUP_TITLES, OURS, Group
+from murmurcast.reproduction.training import Run
+from murmurcast.results import Result
+
+_OUTCOMES: dict[bool | None, Outcome] = {True: "held", False: "did not hold", None: "for information"}
+_SETTING_TEXTS: dict[Group, str] = {
+    "published": (
+        "The paper's experiment as it describes it. Nothing is clipped, so every epsilon here is nominal: it would "
+        "hold for one epoch seen alone if gradients had the bound that the budget is calibrated to. Nothing is promised."
+    ),
+    "matched": (
+        "Algorithm 1 divides its gradient by z, about one over the number of nodes, and so takes longer steps than "
+        "mPED2FL with the same learning rate. Here mPED2FL takes steps of the same length. All else is as published, "
+        "and epsilon is as nominal."
+    ),
+    "certified": (
+        "One total budget for the whole run, one image hidden, against everybody who hears every antenna. Every "
+        "image's gradient is clipped, gradients are taken at the public mixed point, and what counts is the accuracy "
+        "of the models that nodes may publish: averages of their mixed points. The schedule was chosen on a part of "
+        "MNIST's training images (make choose); the test images were not looked at."
+    ),
+}
+
+
+def page(made: Reproduction, figures: Path) -> str:
+    """The page; printed figures are taken from the folder `figures`."""
+    accuracy, privacy, *others = made.chapters
+    sections = [
+        _in_short(made),
+        *(_setting(made, group) for group in GROUP_TITLES),
+        _privacy(made, privacy),
+        *(_chapter(chapter, figures) for chapter in others),
+        _printed(accuracy, figures),
+        _settings(made.runs),
+        Section("How it was made", (pages.origin([made.runs[0].result], ["all runs"]),), "origin"),
+        pages.citation(),
+    ]
+    lead = [*made.first_lines, f"Data: {made.data}; {made.seeds} seeds."]
+    return render("The paper, reproduced", lead, sections)
+
+
+def _in_short(made: Reproduction) -> Section:
+    verdicts = [_verdict(finding) for chapter in made.chapters for finding in chapter.findings]
+    return Section("What held", (_table(run_tables.summary(made.runs)), *verdicts))
+
+
+def _setting(made: Reproduction, group: Group) -> Section:
+    shown = [run for run in made.runs if run.setting.group == group]
+    if group == "matched":
+        ours = [run for run in made.runs if run.setting.group == "published" and run.setting.algorithm == OURS]
+        shown = [*ours, *shown]
+    metric = run_tables.metric_of(group)
+    results = [_named(run) for run in shown]
+    blocks: list[Block] = [
+        Text((_SETTING_TEXTS[group],)),
+        Chart(
+            charts.courses(results, metric),
+            "Test accuracy against epochs: mean over nodes and seeds, band of one standard deviation over seeds. "
+            "Single nodes wait in the legend.",
+            f"epochs-{group}",
+        ),
+        Chart(charts.courses(results, metric, "channel_uses"), "The same against channel uses.", f"uses-{group}"),
+    ]
+    return Section(GROUP_TITLES[group], tuple(blocks), group)
+
+
+def _privacy(made: Reproduction, chapter: Chapter) -> Section:
+    blocks: list[Block] = []
+    for run in made.runs:
+        if run.setting.group == "published" and run.setting.algorithm == OURS:
+            budget = f"{run.setting.epsilon:g}"
+            blocks += [
+                Chart(charts.network(run.result), f"The network of budget {budget}.", f"network-{budget}"),
+                Chart(
+                    charts.epsilon_matrix(run.result),
+                    f"Budget {budget}: the paper's epsilon of one epoch seen alone. A claim, not a guarantee.",
+                    f"epsilon-{budget}",
+                ),
+            ]
+    return Section(chapter.title, (*blocks, *map(_table, chapter.tables)), "privacy")
+
+
+def _chapter(chapter: Chapter, figures: Path) -> Section:
+    verdicts = map(_verdict, chapter.findings)
+    return Section(chapter.title, (*verdicts, *_pictures(chapter, figures), *map(_table, chapter.tables)))
+
+
+def _printed(chapter: Chapter, figures: Path) -> Section:
+    return Section("Figures for print", (*_pictures(chapter, figures), *map(_table, chapter.tables[1:])))
+
+
+def _settings(runs: Sequence[Run]) -> Section:
+    told = Text(("Each of these files runs by itself: murmurcast run experiment.toml",))
+    return Section("Settings", (told, *(Code(run.setting.label, run.result.experiment) for run in runs)))
+
+
+def _pictures(chapter: Chapter, figures: Path) -> list[Picture]:
+    return [
+        Picture((figures / f"{picture.name}.png").read_bytes(), picture.caption, picture.caption)
+        for picture in chapter.pictures
+    ]
+
+
+def _named(run: Run) -> Result:
+    """The result under a name for people."""
+    return replace(run.result, info=run.result.info | {"name": run.setting.label})
+
+
+def _verdict(finding: Finding) -> Verdict:
+    return Verdict(finding.text, _OUTCOMES[finding.held])
+
+
+def _table(table: material.Table) -> Table:
+    return Table(table.title, table.headings, table.rows, table.note)

@@ -1,0 +1,134 @@
+"""The whole reproduction, part after part: data, runs, theory, counterexample, and what they come to.
+
+Everything is written beside the folder first and put in its place when all of it is there.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from murmurcast import _check
+from murmurcast._progress import Stage, quiet
+from murmurcast.data import datasets
+from murmurcast.errors import Error
+from murmurcast.reproduction import chapters, run_tables, writing
+from murmurcast.reproduction.counterexample import run_counterexample
+from murmurcast.reproduction.outcome import Reproduction
+from murmurcast.reproduction.settings import GROUP_TITLES, PAPER_BUDGETS, DataName, settings
+from murmurcast.reproduction.theory import run_theory
+from murmurcast.reproduction.training import Run, Watch, train, unwatched
+from murmurcast.results import demand_folder, demand_place
+
+ENOUGH_SEEDS = 5  # for the comparison of the published setting
+
+
+class Watching(NamedTuple):
+    """Whom to tell what.
+
+    Attributes:
+        stage: A few words on what begins.
+        run: Given a setting, whom to tell about its epochs.
+        part_done: A part is finished: its name and seconds.
+    """
+
+    stage: Stage = quiet
+    run: Watch = unwatched
+    part_done: Callable[[str, float], None] = quiet
+
+
+def reproduce(folder: Path, data: DataName | None, seeds: int, watching: Watching) -> Reproduction:
+    """Makes everything and writes it to `folder`.
+
+    Args:
+        folder: New, or made by an earlier reproduction, which is replaced once the new one is complete.
+        data: "mnist" or "digits"; None takes MNIST, and digits where it cannot be got.
+        seeds: Runs of each setting that has noise.
+        watching: Whom to tell about the progress.
+    """
+    _check.at_least(1, seeds=seeds)
+    demand_replaceable(folder)
+    beside = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(beside, ignore_errors=True)
+    demand_folder(beside)
+    try:
+        outcome = _made(beside, data, seeds, watching)
+        with _timed("figures and report", watching):
+            writing.write(outcome, beside, watching.stage)
+        _put_in_place(beside, folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return outcome
+
+
+def _made(folder: Path, wanted: DataName | None, seeds: int, watching: Watching) -> Reproduction:
+    with _timed("getting the data", watching):
+        data, notice = obtained(wanted, watching.stage)
+    runs: tuple[Run, ...] = ()
+    for group, title in GROUP_TITLES.items():
+        with _timed(title, watching):
+            of_group = [setting for setting in settings(data, seeds) if setting.group == group]
+            runs += train(of_group, folder / writing.RUNS, watching.stage, watching.run)
+    with _timed("theory", watching):
+        theory = run_theory(watching.stage)
+    with _timed("counterexample", watching):
+        counterexample = run_counterexample(watching.stage)
+    made = (
+        chapters.accuracy(runs),
+        chapters.privacy(runs),
+        chapters.theory(theory),
+        chapters.corollary(counterexample),
+    )
+    return Reproduction(data, seeds, first_lines(notice, seeds, runs), runs, made)
+
+
+def obtained(wanted: DataName | None, on_stage: Stage) -> tuple[DataName, str]:
+    """What to learn from, and what must be said about it."""
+    if wanted == "digits":
+        return "digits", "This is not the paper's data: scikit-learn's digits stand in for MNIST, as asked."
+    try:
+        datasets.load("mnist", on_stage=on_stage)
+    except Error as problem:
+        if wanted == "mnist":
+            raise
+        return "digits", f"This is not the paper's data: digits stand in for MNIST, which could not be got ({problem})."
+    return "mnist", ""
+
+
+def first_lines(notice: str, seeds: int, runs: Sequence[Run]) -> tuple[str, ...]:
+    """What a reader must know first: other data, too few seeds, and whether the paper's main claim held."""
+    claims = [run_tables.above_the_rival(runs, budget) for budget in PAPER_BUDGETS]
+    broken = [f"The paper's main claim did NOT hold. {claim.text}" for claim in claims if not claim.held]
+    few = f"Only {seeds} seed{'s' if seeds > 1 else ''}: at least {ENOUGH_SEEDS} are needed for the comparison."
+    held = "The paper's main claim held as published: Algorithm 1 lies above mPED2FL with both budgets."
+    return tuple(
+        line for line in (notice, *broken, few if seeds < ENOUGH_SEEDS else "", "" if broken else held) if line
+    )
+
+
+def demand_replaceable(folder: Path) -> None:
+    """The folder is new or empty, or an earlier reproduction."""
+    demand_place(folder)
+    if folder.exists() and any(folder.iterdir()) and not (folder / writing.MARK).exists():
+        raise Error(
+            f"{folder} holds something else than a reproduction", hint="choose another folder with --out, or empty it"
+        )
+
+
+def _put_in_place(beside: Path, folder: Path) -> None:
+    """The earlier folder goes when the new one stands."""
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        folder.rename(old)
+    beside.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def _timed(part: str, watching: Watching) -> Iterator[None]:
+    begun = time.perf_counter()
+    yield
+    watching.part_done(part, time.perf_counter() - begun)

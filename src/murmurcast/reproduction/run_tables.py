@@ -1,0 +1,204 @@
+"""The runs of all three settings in tables and sentences; every word that judges is computed."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from murmurcast._check import FloatArray
+from murmurcast.comparison import compare
+from murmurcast.reproduction.material import Finding, Table
+from murmurcast.reproduction.settings import (
+    CENTRAL,
+    CERTIFIED_BUDGETS,
+    GROUP_TITLES,
+    NOISELESS,
+    OURS,
+    PAPER_BUDGETS,
+    RIVAL,
+    Group,
+)
+from murmurcast.reproduction.training import Run
+
+MARKS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9)
+FROM_EPOCH = 20  # the paper's curves are compared from here on
+NEAR_NOISELESS = 0.02
+
+
+class Course(NamedTuple):
+    """Accuracy against epochs.
+
+    Attributes:
+        epochs: [evaluations].
+        uses: [evaluations] of the channel.
+        by_node: [evaluations, nodes] mean over seeds.
+        mean: [evaluations] over seeds and nodes.
+        spread: [evaluations] standard deviation over seeds of the mean over nodes; 0 with one seed.
+    """
+
+    epochs: FloatArray
+    uses: FloatArray
+    by_node: FloatArray
+    mean: FloatArray
+    spread: FloatArray
+
+
+def metric_of(group: Group) -> str:
+    """The paper's curves are of own models; a promise covers only what is published."""
+    return "published_accuracy" if group == "certified" else "own_accuracy"
+
+
+def course(run: Run) -> Course:
+    """Of the figure that belongs to the run's setting."""
+    metrics = run.result.metrics
+    values = np.asarray(metrics[metric_of(run.setting.group)], np.float64)  # [seed, epoch, node]
+    by_seed = values.mean(axis=2)
+    spread = by_seed.std(axis=0, ddof=1) if len(by_seed) > 1 else np.zeros(by_seed.shape[1])
+    epochs, uses = (np.asarray(metrics[name], np.float64) for name in ("epoch", "channel_uses"))
+    return Course(epochs, uses, values.mean(axis=0), by_seed.mean(axis=0), spread)
+
+
+def find(runs: Sequence[Run], group: Group, algorithm: str, epsilon: float) -> Run:
+    """The run of a setting."""
+    wanted = (group, algorithm, epsilon)
+    return next(run for run in runs if (run.setting.group, run.setting.algorithm, run.setting.epsilon) == wanted)
+
+
+def tables(runs: Sequence[Run]) -> list[Table]:
+    """Where all runs ended, how soon they reached given accuracies, and how loudly they sent."""
+    return [summary(runs), _marks(runs), _power(runs)]
+
+
+def summary(runs: Sequence[Run]) -> Table:
+    """One line per run."""
+    rows = []
+    for run in runs:
+        [row] = compare(run.result, metric=metric_of(run.setting.group)).rows
+        spread = "-" if row.spread is None else f"{row.spread:.4f}"
+        rows.append(
+            (
+                GROUP_TITLES[run.setting.group].split(" (")[0],
+                run.setting.label,
+                f"{row.final:.4f}",
+                spread,
+                f"{row.worst:.4f} ({row.worst_node})",
+                _promised(run),
+            )
+        )
+    note = (
+        "Test accuracy at the end: of own models as published and with matched steps (the paper's curves), of "
+        "published models where certified. Mean over nodes and seeds; spread: standard deviation over seeds."
+    )
+    headings = ("setting", "run", "accuracy", "spread", "worst (node)", "promised in all")
+    return Table("accuracy", "Accuracy in the three settings", headings, tuple(rows), note)
+
+
+def _promised(run: Run) -> str:
+    privacy = run.result.info["privacy"]
+    if privacy["epsilon"] is None:
+        return "nothing"
+    return f"epsilon {privacy['epsilon']:.3g}, {privacy['caveat'] or 'against everybody'}"
+
+
+def _marks(runs: Sequence[Run]) -> Table:
+    rows = []
+    for run in runs:
+        found = [compare(run.result, metric=metric_of(run.setting.group), mark=mark).rows[0] for mark in MARKS]
+        reached = ("never" if row.epochs is None else f"{row.epochs} / {row.channel_uses}" for row in found)
+        rows.append((GROUP_TITLES[run.setting.group].split(" (")[0], run.setting.label, *reached))
+    headings = ("setting", "run", *(f"to {mark:g}" for mark in MARKS))
+    return Table(
+        "marks", "Epochs / channel uses to reach an accuracy", headings, tuple(rows), "At the evaluated epochs."
+    )
+
+
+def _power(runs: Sequence[Run]) -> Table:
+    rows = []
+    for run in runs:
+        if run.setting.algorithm == CENTRAL:
+            continue  # its nodes talk to a server, not over the air
+        last, loudest = run.result.final("sent_power"), np.asarray(run.result.metrics["loudest"])
+        rows.append(
+            (
+                GROUP_TITLES[run.setting.group].split(" (")[0],
+                run.setting.label,
+                f"{loudest.max():.3g}",
+                f"{last.min():.3g}",
+                f"{last.max():.3g}",
+            )
+        )
+    note = "Energy of a signal over the power budget, as measured in the runs. Above 1 the budget is exceeded."
+    headings = ("setting", "run", "loudest epoch", "last epoch, least", "last epoch, most")
+    return Table("sent-power", "Sent power over budget", headings, tuple(rows), note)
+
+
+def findings(runs: Sequence[Run]) -> list[Finding]:
+    """What held and what did not, setting by setting."""
+    return [
+        *(above_the_rival(runs, budget) for budget in PAPER_BUDGETS),
+        *(fewer_uses(runs, budget) for budget in PAPER_BUDGETS),
+        *(matched(runs, budget) for budget in PAPER_BUDGETS),
+        *(certified(runs, budget) for budget in CERTIFIED_BUDGETS),
+    ]
+
+
+def above_the_rival(runs: Sequence[Run], budget: float) -> Finding:
+    """The paper's main claim, in the published setting."""
+    ours, rival = (course(find(runs, "published", name, budget)) for name in (OURS, RIVAL))
+    late = ours.epochs >= min(FROM_EPOCH, ours.epochs[-1])
+    gap = (ours.mean - rival.mean)[late]
+    held = bool((gap > 0).all())
+    least = int(np.argmin(gap))
+    words = "at every evaluated epoch" if held else f"at {int((gap > 0).sum())} of {len(gap)} evaluated epochs"
+    return Finding(
+        held,
+        f"As published, budget {budget:g}: from epoch {ours.epochs[late][0]:g} to {ours.epochs[-1]:g} Algorithm 1's "
+        f"mean accuracy lies above mPED2FL's {words}; the gap is least at epoch {ours.epochs[late][least]:g} "
+        f"({gap[least]:+.3f}). At the end {_ended(ours)} against {_ended(rival)} of mPED2FL.",
+    )
+
+
+def fewer_uses(runs: Sequence[Run], budget: float) -> Finding:
+    """What the rival has reached when it has used the channel as often as Algorithm 1 did in all."""
+    ours, rival = (course(find(runs, "published", name, budget)) for name in (OURS, RIVAL))
+    uses = ours.uses[-1]
+    then = float(np.interp(uses, rival.uses, rival.mean))
+    return Finding(
+        bool(ours.mean[-1] > then),
+        f"As published, budget {budget:g}: after {uses:g} channel uses Algorithm 1 stands at {ours.mean[-1]:.3f}, "
+        f"mPED2FL at {then:.3f}; it needs {rival.uses[-1] / rival.epochs[-1]:g} uses an epoch against 1.",
+    )
+
+
+def matched(runs: Sequence[Run], budget: float) -> Finding:
+    """Whether the lead survives when both take the same effective step."""
+    ours, rival = course(find(runs, "published", OURS, budget)), course(find(runs, "matched", RIVAL, budget))
+    gap = float(ours.mean[-1] - rival.mean[-1])
+    # Two seeds' spreads beside each other: less than twice that is no lead.
+    clear = abs(gap) > 2 * float(np.hypot(ours.spread[-1], rival.spread[-1]))
+    leader = "Algorithm 1 leads" if gap > 0 else "mPED2FL leads"
+    longer = find(runs, "matched", RIVAL, budget).setting.experiment.algorithm.step_factor
+    return Finding(
+        gap > 0 and clear,
+        f"Matched steps, budget {budget:g}: {leader if clear else 'neither leads clearly'} after {ours.epochs[-1]:g} "
+        f"epochs; Algorithm 1 ends at {_ended(ours)}, mPED2FL at {_ended(rival)}. Dividing by z makes Algorithm 1's "
+        f"steps about {longer:g} times longer; here mPED2FL takes them too.",
+    )
+
+
+def certified(runs: Sequence[Run], budget: float) -> Finding:
+    """What the promise costs in accuracy, against both ceilings."""
+    ours, central, free = (course(find(runs, "certified", name, budget)) for name in (OURS, CENTRAL, NOISELESS))
+    cost = float(free.mean[-1] - ours.mean[-1])
+    near = cost <= NEAR_NOISELESS
+    return Finding(
+        near,
+        f"Certified, epsilon {budget:g} in all: the published models reach {_ended(ours)}. The promise costs "
+        f"{cost:.3f} against the same run without noise ({free.mean[-1]:.3f}), which is "
+        f"{'within' if near else 'more than'} {NEAR_NOISELESS:g}; a trusted server with the same budget reaches "
+        f"{_ended(central)}.",
+    )
+
+
+def _ended(course: Course) -> str:
+    return f"{course.mean[-1]:.3f}" + (f" (spread {course.spread[-1]:.3f})" if course.spread.any() else "")

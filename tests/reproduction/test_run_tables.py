@@ -1,0 +1,132 @@
+"""Sentences and tables about runs: they say what the numbers say, and change when the numbers do."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from murmurcast.reproduction import curve_figures, run_tables, writing
+from murmurcast.reproduction.reproduce import first_lines
+from murmurcast.reproduction.settings import CENTRAL, NOISELESS, OURS, RIVAL, settings
+from murmurcast.reproduction.training import Run
+from murmurcast.results import Result
+
+EPOCHS = np.arange(10, 101, 10)
+SEEDS, NODES = 5, 4
+
+
+def result(accuracy: np.ndarray[Any, Any], uses: int, epsilon: float | None = None) -> Result:
+    """A run whose accuracy is given [epoch], the same up to known offsets of seeds and nodes."""
+    offsets = np.linspace(-0.02, 0.02, SEEDS)[:, None, None] + np.array([-0.03, -0.01, 0.01, 0.03])
+    values = (("seed", "epoch", "node"), accuracy[None, :, None] + offsets)
+    metrics = xr.Dataset(
+        {
+            "own_accuracy": values,
+            "published_accuracy": values,
+            "sent_power": (("seed", "epoch", "node"), np.full((SEEDS, len(EPOCHS), NODES), 7.0)),
+            "loudest": (("seed", "node"), np.full((SEEDS, NODES), 9.0)),
+            "channel_uses": ("epoch", EPOCHS * uses),
+        },
+        {"seed": range(SEEDS), "epoch": EPOCHS, "node": range(NODES)},
+    )
+    privacy = {"epsilon": epsilon, "delta": 1e-5, "unit": "record", "caveat": ""}
+    info = {"name": "some", "algorithm": "any", "privacy": privacy}
+    return Result(metrics=metrics, ledger=xr.Dataset(), published=np.zeros(0), info=info)
+
+
+def runs(**ends: float) -> list[Run]:
+    """All runs of the reproduction, rising to 0.6 (Algorithm 1), 0.5 (mPED2FL) and so on, or to what is given."""
+    usual = {OURS: 0.6, RIVAL: 0.5, CENTRAL: 0.8, NOISELESS: 0.9}
+    uses = {OURS: 1, RIVAL: 4, CENTRAL: 2, NOISELESS: 1}
+    found = []
+    for setting in settings("mnist", SEEDS):
+        end = ends.get(setting.name.replace("-", "_").replace(".", "_"), usual[setting.algorithm])
+        course = end * (1 - np.exp(-EPOCHS / 30)) / (1 - np.exp(-100 / 30))
+        promised = setting.epsilon if setting.group == "certified" and setting.algorithm != NOISELESS else None
+        found.append(Run(setting, None, result(course, uses[setting.algorithm], promised)))  # type: ignore[arg-type]
+    return found
+
+
+def test_the_paper_s_claim_is_judged_at_every_epoch_from_20_on() -> None:
+    claim = run_tables.above_the_rival(runs(), 1)
+    assert claim.held
+    assert "from epoch 20 to 100" in claim.text
+    assert "0.600 (spread 0.016) against 0.500" in claim.text
+    crossing = runs()
+    rival = run_tables.find(crossing, "published", RIVAL, 1)
+    values = rival.result.metrics["own_accuracy"]
+    values.loc[{"epoch": 50}] = 0.99  # at one epoch alone
+    broken = run_tables.above_the_rival(crossing, 1)
+    assert broken.held is False
+    assert "8 of 9 evaluated epochs" in broken.text
+    assert "least at epoch 50" in broken.text
+    assert run_tables.above_the_rival(crossing, 2).held  # the other budget is not touched
+    early = runs()
+    run_tables.find(early, "published", RIVAL, 1).result.metrics["own_accuracy"].loc[{"epoch": 10}] = 0.99
+    assert run_tables.above_the_rival(early, 1).held  # before epoch 20 nothing is claimed
+
+
+def test_the_first_line_says_what_must_be_said_first() -> None:
+    assert first_lines("", 5, runs()) == (
+        "The paper's main claim held as published: Algorithm 1 lies above mPED2FL with both budgets.",
+    )
+    broken = first_lines("", 5, runs(published_mped2fl_2=0.7))
+    assert broken[0].startswith("The paper's main claim did NOT hold. As published, budget 2:")
+    assert "held as published" not in " ".join(broken)
+    told = first_lines("Other data.", 2, runs())
+    assert told[0] == "Other data."
+    assert told[1].startswith("Only 2 seeds")
+
+
+@pytest.mark.parametrize(
+    ("rival", "held", "words"),
+    [(0.5, True, "Algorithm 1 leads"), (0.62, False, "neither leads clearly"), (0.7, False, "mPED2FL leads")],
+)
+def test_a_lead_with_matched_steps_must_exceed_the_spread(rival: float, held: bool, words: str) -> None:
+    finding = run_tables.matched(runs(matched_mped2fl_1=rival), 1)
+    assert finding.held is held
+    assert words in finding.text
+
+
+def test_channel_uses_are_compared_at_the_same_number() -> None:
+    finding = run_tables.fewer_uses(runs(), 1)
+    # After 100 uses the rival has come to epoch 25, between its evaluations at 20 and 30.
+    expected = 0.5 * (1 - np.exp(-np.array([20, 30]) / 30)).mean() / (1 - np.exp(-100 / 30))
+    assert finding.held
+    assert f"mPED2FL at {expected:.3f}" in finding.text
+    assert "4 uses an epoch" in finding.text
+
+
+def test_the_price_of_the_promise_is_against_the_run_without_noise() -> None:
+    near, far = runs(certified_power_controlled_1=0.885), runs()
+    assert run_tables.certified(near, 1.0).held
+    assert "costs 0.015" in run_tables.certified(near, 1.0).text
+    assert run_tables.certified(far, 1.0).held is False
+    assert "more than 0.02" in run_tables.certified(far, 1.0).text
+
+
+def test_tables_show_the_figure_that_belongs_to_the_setting() -> None:
+    made = runs()
+    for run in made:
+        run.result.metrics["published_accuracy"] = run.result.metrics["own_accuracy"] - 0.1
+    rows = {row[:2]: row for row in run_tables.summary(made).rows}
+    assert rows["As published", "Algorithm 1, epsilon 1"][2:] == ("0.6000", "0.0158", "0.5700 (0)", "nothing")
+    certified = rows["Certified", "Algorithm 1, epsilon 0.3"]
+    assert certified[2:] == ("0.5000", "0.0158", "0.4700 (0)", "epsilon 0.3, against everybody")
+    marks = next(table for table in run_tables.tables(made) if table.name == "marks")
+    [rival] = [row for row in marks.rows if row[:2] == ("As published", "mPED2FL, epsilon 2")]
+    assert rival[2:4] == ("100 / 400", "never")
+
+
+def test_curves_hold_the_band_and_every_node() -> None:
+    made = runs()
+    curve = curve_figures.curves(made)["published-power-controlled-1"]
+    assert curve.headings == ("epoch", "uses", "mean", "low", "high", "node0", "node1", "node2", "node3")
+    last = dict(zip(curve.headings, curve.columns[-1], strict=True))
+    assert last["mean"] == pytest.approx(0.6)
+    assert last["high"] - last["mean"] == pytest.approx(np.std(np.linspace(-0.02, 0.02, SEEDS), ddof=1))
+    assert last["node0"] == pytest.approx(0.57)
+    lines = writing.dat(curve).splitlines()
+    assert lines[0].split() == list(curve.headings)
+    assert len(lines) == 1 + len(EPOCHS)
