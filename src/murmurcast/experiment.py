@@ -54,7 +54,7 @@ _ALGORITHM_KEYS: "dict[str, tuple[str, ...]]" = {
     "mped2fl": ("gradient_at", "step_factor"),
     "ped2fl": ("gradient_at", "step_factor"),
     "local-only": ("step_factor",),
-    "central-dp": (),
+    "central-dp": ("publish",),
 }
 _SET_KEYS: "dict[str, tuple[str, ...]]" = {
     "least-squares": ("examples", "features", "heterogeneity"),

@@ -58,6 +58,7 @@ ALGORITHMS: dict[str, tuple[Make, type, int]] = {  # medium and channel uses as 
     "ped2fl": (ped2fl, Air, 1),
     "local-only": (local_only, Silence, 0),
     "central-dp": (central_dp, Server, 2),
+    "central-dp, average": (lambda p: central_dp(p, publish="average"), Server, 2),
 }
 
 
@@ -221,10 +222,11 @@ def test_gradients_are_taken_where_they_say() -> None:
     assert (kind, where != own) == ("private", True)
 
 
-def test_published_average_is_the_weighted_average_of_mixed_points() -> None:
+@pytest.mark.parametrize("make", [power_controlled, central_dp])
+def test_published_average_is_the_weighted_average_of_public_points(make: Any) -> None:
     """Weights t (t + 1) (t + 2), which is what the recursion by 4/(t + 3) comes to."""
     made_plan = planned(epochs=12)
-    last, average = power_controlled(made_plan), power_controlled(made_plan, publish="average")
+    last, average = make(made_plan), make(made_plan, publish="average")
     state, points = average.init(jnp.zeros(DIM)), []
     for epoch in range(1, 13):
         here, sent, heard = entry(average.receiving, epoch, 1), draw(epoch), draw(50 + epoch)

@@ -5,20 +5,24 @@ the two lies a medium, which belongs to the engine. Whoever audits privacy reads
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast.errors import Error
 from murmurcast.plans import Plan
 
 Model = jax.Array
 Tables = Any  # a NamedTuple of constants; see `Algorithm`
 Here = Any  # the same NamedTuple for one node and epoch
 Leaf = Any  # an array of NumPy outside the engine, of JAX inside
+Publish = Literal["last", "average"]
+_AVERAGE_LEAN = 3  # early, rough points are soon forgotten
 
 
 class Air(NamedTuple):
@@ -140,6 +144,17 @@ def send_model_with_noise(here: Sending, state: State, noise: jax.Array) -> jax.
 def start(model: Model) -> State:
     """The state of a node that has heard nothing yet."""
     return State(model, model)
+
+
+def newest_share(epochs: int) -> FloatArray:
+    """[epochs] the share of the newest point in an average of all so far that favours later ones: weights like t^3."""
+    return np.asarray((1 + _AVERAGE_LEAN) / (np.arange(1.0, epochs + 1) + _AVERAGE_LEAN))
+
+
+def demand_publish(publish: str) -> None:
+    """What is published is a known choice."""
+    if publish not in get_args(Publish):
+        raise Error(f'publish is "{publish}"', hint=_check.nearest(publish, get_args(Publish)))
 
 
 def same_always(values: FloatArray) -> FloatArray:

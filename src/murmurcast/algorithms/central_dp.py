@@ -15,7 +15,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from murmurcast.algorithms.base import Algorithm, Leaf, Local, Model, Promise, Server, same_always
+from murmurcast.algorithms.base import (
+    Algorithm,
+    Leaf,
+    Local,
+    Model,
+    Promise,
+    Publish,
+    Server,
+    demand_publish,
+    newest_share,
+    same_always,
+)
 from murmurcast.plans import Plan
 
 
@@ -23,8 +34,8 @@ class State(NamedTuple):
     """What a node needs for its next step.
 
     Attributes:
-        own: x, the same at all nodes.
-        published: The same again: it is public.
+        own: x, the same at all nodes, and public.
+        published: The same again, or an average of all so far.
         gradient: g(x), to be sent next.
     """
 
@@ -40,18 +51,30 @@ class Sending(NamedTuple):
 
 
 class Receiving(NamedTuple):
-    """step: gamma_{t-1}, 0 in the first epoch."""
+    """Constants of what is made of what is heard.
+
+    Attributes:
+        step: gamma_{t-1}, 0 in the first epoch.
+        newest: Weight of the newest model in the published one.
+    """
 
     step: Leaf
+    newest: Leaf
 
 
-def central_dp(plan: Plan) -> Algorithm:
+def central_dp(plan: Plan, *, publish: Publish = "last") -> Algorithm:
     """Noisy gradient descent at a server that everybody trusts with the sum of gradients.
+
+    Args:
+        plan: Network, schedule and cost are taken from it.
+        publish: "last", the newest model, or "average", an average of all of them that favours later ones: both are
+            functions of what is public, and cost nothing.
 
     Guarantees:
         Unit: the plan's. Adversary: everybody but the server, who draws the noise; all models are public.
         Formula: mu^2 = (T - 1) (S/rho)^2, with mu the largest of the plan's nodes. Range: gradients clipped as planned.
     """
+    demand_publish(publish)
     nodes, epochs = plan.network.nodes, plan.schedule.epochs
     mu = float(plan.certificate.mu.max())
     rho = plan.sensitivity.max() * np.sqrt(epochs - 1) / mu
@@ -64,21 +87,22 @@ def central_dp(plan: Plan) -> Algorithm:
 
     def update(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:  # noqa: ARG001
         own = local.project(state.own - here.step * heard)
-        return State(own, own, local.gradient_at_public(own))
+        average = state.published + here.newest * (own - state.published)
+        return State(own, own if publish == "last" else average, local.gradient_at_public(own))
 
     return Algorithm(
         name="central-dp",
         plan=plan,
         medium=Server(),
         sending=Sending(same_always(np.full(nodes, rho / np.sqrt(nodes)))),
-        receiving=Receiving(np.concatenate([[0.0], plan.schedule.steps[:-1]])),
+        receiving=Receiving(np.concatenate([[0.0], plan.schedule.steps[:-1]]), newest_share(epochs)),
         channel_uses=2,
         promise=Promise(
             plan.sensitivity * np.sqrt(epochs - 1) / rho,
             f"unit {plan.budget.unit}, if the server is trusted",
             "trusted server",
         ),
-        settings={},
+        settings={"publish": publish},
         init=init,
         send=send,
         update=update,

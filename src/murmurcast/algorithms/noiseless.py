@@ -8,8 +8,8 @@ Weights: the plan's A. Noise: none, so nothing is promised. Channel uses: 1 per 
 import jax
 import numpy as np
 
-from murmurcast.algorithms.base import Algorithm, Promise, Sending, State
-from murmurcast.algorithms.power_controlled import GradientAt, Publish, power_controlled
+from murmurcast.algorithms.base import Algorithm, Promise, Publish, Sending, State
+from murmurcast.algorithms.power_controlled import GradientAt, power_controlled
 from murmurcast.plans import Plan
 
 

@@ -22,8 +22,11 @@ from murmurcast.algorithms.base import (
     Leaf,
     Local,
     Promise,
+    Publish,
     Sending,
     State,
+    demand_publish,
+    newest_share,
     same_always,
     send_model_with_noise,
     start,
@@ -33,8 +36,6 @@ from murmurcast.errors import Error
 from murmurcast.plans import Plan
 
 GradientAt = Literal["mixed", "own"]
-Publish = Literal["last", "average"]
-_AVERAGE_LEAN = 3  # weights grow like t^3: early, rough points are soon forgotten
 
 
 class Receiving(NamedTuple):
@@ -74,12 +75,9 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
             hint='set gradient_at = "mixed", or unit = "node"',
         )
     demand_gradient_at(gradient_at)
-    if publish not in ("last", "average"):
-        raise Error(f'publish is "{publish}"', hint=_check.nearest(publish, ("last", "average")))
+    demand_publish(publish)
     network, mixing = plan.network, plan.mixing
     amplitude = np.sqrt(plan.alpha * network.power)
-    epochs = np.arange(1.0, plan.schedule.epochs + 1)
-    lean = (1 + _AVERAGE_LEAN) / (epochs + _AVERAGE_LEAN)
 
     def update(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:
         mixed = here.heard * heard + here.kept * sent
@@ -101,7 +99,7 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
             kept=same_always((1 - network.degree / mixing.normaliser) / amplitude),
             step=plan.schedule.steps,
             z=without_repeats(plan.z),
-            newest=lean,
+            newest=newest_share(plan.schedule.epochs),
         ),
         channel_uses=1,
         promise=Promise(plan.certificate.mu, f"certificate, unit {plan.budget.unit}, against everybody"),

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from murmurcast.cli._options import AsJson, echo_json
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -24,6 +26,7 @@ def reproduce(
         Literal["mnist", "digits"] | None,
         typer.Option(help="What to learn from. Default: MNIST, and digits where it cannot be got.", show_default=False),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Reproduce the paper: its figures, three settings side by side, its theory measured, a network that refutes it.
 
@@ -42,8 +45,13 @@ def reproduce(
 
     seconds: dict[str, float] = {}
     with _bar(console := Console(stderr=True, highlight=False)) as bar:
-        outcome = make(out, data, seeds, _watching(bar, console, seconds))
-    _show(outcome, out, seconds)
+        made = make(out, data, seeds, _watching(bar, console, seconds))
+    if as_json:
+        from murmurcast.reproduction.writing import as_dict
+
+        echo_json({"folder": str(out), **as_dict(made), "seconds": seconds})
+        return
+    _show(made, out, seconds)
 
 
 def _bar(console: "Console") -> "Progress":
@@ -58,6 +66,7 @@ def _watching(bar: "Progress", console: "Console", seconds: dict[str, float]) ->
     from rich.markup import escape
 
     from murmurcast.reproduction.reproduce import Watching
+    from murmurcast.reproduction.run_tables import metric_of
 
     task = bar.add_task("starting", total=None)
 
@@ -66,7 +75,8 @@ def _watching(bar: "Progress", console: "Console", seconds: dict[str, float]) ->
 
     def run(setting: "Setting") -> "OnEpochs":
         def epochs(done: int, of: int, latest: dict[str, float]) -> None:
-            reached = f", accuracy {latest['own_accuracy']:.3f}" if "own_accuracy" in latest else ""
+            metric = metric_of(setting.group)
+            reached = f", accuracy {latest[metric]:.3f}" if metric in latest else ""
             bar.update(task, description=escape(f"{setting.label}{reached}"), completed=done, total=of)
             if done == of:
                 console.print(f"  {escape(setting.label)}{reached}", soft_wrap=True)
@@ -80,18 +90,18 @@ def _watching(bar: "Progress", console: "Console", seconds: dict[str, float]) ->
     return Watching(stage, run, part_done)
 
 
-def _show(outcome: "Reproduction", folder: Path, seconds: dict[str, float]) -> None:
+def _show(made: "Reproduction", folder: Path, seconds: dict[str, float]) -> None:
     """What came out: first lines, the main table, what held, where it is, how long it took."""
     from rich.markup import escape
 
     from murmurcast.cli import _tables
 
     console = _tables.console()
-    for line in outcome.first_lines:
+    for line in made.first_lines:
         console.print(f"[bold]{escape(line)}[/bold]", soft_wrap=True)
-    main = outcome.chapters[0].tables[0]
+    main = made.chapters[0].tables[0]
     _tables.show_table(console, main.title, main.rows, main.headings, main.note)
-    for chapter in outcome.chapters:
+    for chapter in made.chapters:
         console.print(f"\n[bold]{escape(chapter.title)}[/bold]")
         for finding in chapter.findings:
             colour, word = _WORDS[finding.held]

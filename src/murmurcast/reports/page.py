@@ -193,8 +193,8 @@ def _in_full(value: float) -> str:
 
 
 def _is_numeric(column: Iterable[Cell]) -> bool:
-    """Numbers stand in the column: behind its texts, or as its texts."""
-    shown = [cell for cell in column if cell.text]
+    """Numbers stand in the column: behind its texts, or as its texts; "-" and "never" stand where there is none."""
+    shown = [cell for cell in column if cell.text not in ("", "-", "never")]
     if any(cell.value is not None for cell in shown):
         return True
     return bool(shown) and all(re.fullmatch(r"[-+]?\d*\.?\d+(e[-+]?\d+)?%?", cell.text) for cell in shown)

@@ -209,10 +209,7 @@ def findings(c: Counterexample) -> list[Finding]:
     low, high = c.change
     exact = max(abs(low - 1), abs(high - 1)) < 1e-6 and c.margin > 0
     claim = f"epsilon {c.claim.epsilon:.3g} at delta {c.claim.delta:.2g}"
-    counts = (
-        f'of {shown.trials} runs of each world it calls {shown.true_positives} "present" where that is right and '
-        f"{shown.false_positives} where it is wrong"
-    )
+    counts = _counts(shown)
     return [
         Finding(
             not c.refuted,
@@ -227,8 +224,8 @@ def findings(c: Counterexample) -> list[Finding]:
         ),
         Finding(
             shown.epsilon <= attack.certified_epsilon,
-            f"The attack stays below the certified epsilon of node {TARGET}, {attack.certified_epsilon:.1f} at the "
-            "same delta.",
+            f"The attack {_place(shown, attack.certified_epsilon)} the certified epsilon of node {TARGET}, "
+            f"{attack.certified_epsilon:.1f} at the same delta.",
         ),
         Finding(
             None,
@@ -238,15 +235,29 @@ def findings(c: Counterexample) -> list[Finding]:
         ),
         Finding(
             c.neighbour.measured.epsilon <= c.claim.epsilon,
-            f"Node {RELAY}, the neighbour, does not know the noise of node {LOUD}: the same attack shows "
-            f"{c.neighbour.measured.epsilon:.2f}, within the claim.",
+            f"Node {RELAY}, the neighbour, does not know the noise of node {LOUD}: what it shows, "
+            f"{c.neighbour.measured.epsilon:.2f}, {_place(c.neighbour.measured, c.claim.epsilon)} the claim.",
         ),
         Finding(
             c.certified.measured.epsilon <= c.certified.certified_epsilon,
-            f"With the claim's epsilon as the certificate, everybody else together shows "
-            f"{c.certified.measured.epsilon:.2f} of {c.certified.certified_epsilon:.3g}.",
+            f"With the claim's epsilon as the certificate, what everybody else together shows, "
+            f"{c.certified.measured.epsilon:.2f}, {_place(c.certified.measured, c.certified.certified_epsilon)} the "
+            f"certified {c.certified.certified_epsilon:.3g}.",
         ),
     ]
+
+
+def _place(shown: Measured, limit: float) -> str:
+    return "stays below" if shown.epsilon <= limit else "exceeds"
+
+
+def _counts(shown: Measured) -> str:
+    """How often the attack is right and wrong, of the guess it hardly ever gets wrong."""
+    missed, falsely = shown.trials - shown.true_positives, shown.false_positives
+    guess, right, wrong = ("absent", shown.trials - falsely, missed)
+    if falsely < missed:
+        guess, right, wrong = ("present", shown.true_positives, falsely)
+    return f'of {shown.trials} runs of each world it calls {right} "{guess}" rightly and {wrong} wrongly'
 
 
 def tables(c: Counterexample) -> list[Table]:

@@ -15,10 +15,13 @@ from murmurcast.reproduction.training import Run
 from murmurcast.results import Result
 
 _OUTCOMES: dict[bool | None, Outcome] = {True: "held", False: "did not hold", None: "for information"}
+_AGAINST: tuple[charts.Against, ...] = ("epoch", "channel_uses")
+_BAND = "Mean over nodes and seeds, band of one standard deviation over seeds; single nodes wait in the legend."
 _SETTING_TEXTS: dict[Group, str] = {
     "published": (
         "The paper's experiment as it describes it. Nothing is clipped, so every epsilon here is nominal: it would "
-        "hold for one epoch seen alone if gradients had the bound that the budget is calibrated to. Nothing is promised."
+        "hold for one epoch seen alone if gradients had the bound that the budget is calibrated to. Nothing is "
+        "promised."
     ),
     "matched": (
         "Algorithm 1 divides its gradient by z, about one over the number of nodes, and so takes longer steps than "
@@ -52,8 +55,11 @@ def page(made: Reproduction, figures: Path) -> str:
 
 
 def _in_short(made: Reproduction) -> Section:
-    verdicts = [_verdict(finding) for chapter in made.chapters for finding in chapter.findings]
-    return Section("What held", (_table(run_tables.summary(made.runs)), *verdicts))
+    """The main table, what held of the accuracies, and whatever else did not hold."""
+    accuracy, *others = made.chapters
+    broken = [finding for chapter in others for finding in chapter.findings if finding.held is False]
+    verdicts = map(_verdict, (*accuracy.findings, *broken))
+    return Section("What held", (_table(accuracy.tables[0]), *verdicts))
 
 
 def _setting(made: Reproduction, group: Group) -> Section:
@@ -61,19 +67,29 @@ def _setting(made: Reproduction, group: Group) -> Section:
     if group == "matched":
         ours = [run for run in made.runs if run.setting.group == "published" and run.setting.algorithm == OURS]
         shown = [*ours, *shown]
-    metric = run_tables.metric_of(group)
-    results = [_named(run) for run in shown]
-    blocks: list[Block] = [
-        Text((_SETTING_TEXTS[group],)),
-        Chart(
-            charts.courses(results, metric),
-            "Test accuracy against epochs: mean over nodes and seeds, band of one standard deviation over seeds. "
-            "Single nodes wait in the legend.",
-            f"epochs-{group}",
-        ),
-        Chart(charts.courses(results, metric, "channel_uses"), "The same against channel uses.", f"uses-{group}"),
+    charted = _by_budget(shown) if group == "certified" else _by_time_and_uses(shown)
+    return Section(GROUP_TITLES[group], (Text((_SETTING_TEXTS[group],)), *charted), group)
+
+
+def _by_time_and_uses(shown: Sequence[Run]) -> list[Chart]:
+    results, group = [_named(run) for run in shown], shown[-1].setting.group
+    courses = (charts.courses(results, run_tables.metric_of(group), against) for against in _AGAINST)
+    captions = (f"Test accuracy against epochs. {_BAND}", "The same against channel uses.")
+    return [
+        Chart(figure, caption, f"{against.replace('_', '-')}-{group}")
+        for figure, caption, against in zip(courses, captions, _AGAINST, strict=True)
     ]
-    return Section(GROUP_TITLES[group], tuple(blocks), group)
+
+
+def _by_budget(shown: Sequence[Run]) -> list[Chart]:
+    """One chart for each budget: nine curves in one would hide each other."""
+    found = []
+    for budget in sorted({run.setting.epsilon for run in shown}):
+        results = [_named(run) for run in shown if run.setting.epsilon == budget]
+        figure = charts.courses(results, run_tables.metric_of("certified"))
+        caption = f"Total epsilon {budget:g}: test accuracy of published models against epochs. {_BAND}"
+        found.append(Chart(figure, caption, f"certified-{budget:g}".replace(".", "-")))
+    return found
 
 
 def _privacy(made: Reproduction, chapter: Chapter) -> Section:
@@ -89,7 +105,8 @@ def _privacy(made: Reproduction, chapter: Chapter) -> Section:
                     f"epsilon-{budget}",
                 ),
             ]
-    return Section(chapter.title, (*blocks, *map(_table, chapter.tables)), "privacy")
+    verdicts = map(_verdict, chapter.findings)
+    return Section(chapter.title, (*verdicts, *blocks, *map(_table, chapter.tables)), "privacy")
 
 
 def _chapter(chapter: Chapter, figures: Path) -> Section:

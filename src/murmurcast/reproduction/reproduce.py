@@ -54,13 +54,13 @@ def reproduce(folder: Path, data: DataName | None, seeds: int, watching: Watchin
     shutil.rmtree(beside, ignore_errors=True)
     demand_folder(beside)
     try:
-        outcome = _made(beside, data, seeds, watching)
+        made = _made(beside, data, seeds, watching)
         with _timed("figures and report", watching):
-            writing.write(outcome, beside, watching.stage)
+            writing.write(made, beside, watching.stage)
         _put_in_place(beside, folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-    return outcome
+    return made
 
 
 def _made(folder: Path, wanted: DataName | None, seeds: int, watching: Watching) -> Reproduction:
@@ -87,13 +87,16 @@ def _made(folder: Path, wanted: DataName | None, seeds: int, watching: Watching)
 def obtained(wanted: DataName | None, on_stage: Stage) -> tuple[DataName, str]:
     """What to learn from, and what must be said about it."""
     if wanted == "digits":
-        return "digits", "This is not the paper's data: scikit-learn's digits stand in for MNIST, as asked."
+        return "digits", "This is not the paper's data: digits stand in for MNIST, as asked."
     try:
         datasets.load("mnist", on_stage=on_stage)
-    except Error as problem:
+    except Error:
         if wanted == "mnist":
             raise
-        return "digits", f"This is not the paper's data: digits stand in for MNIST, which could not be got ({problem})."
+        return "digits", (
+            "This is not the paper's data: digits stand in for MNIST, which could not be got (--data mnist says where "
+            "it was looked for)."
+        )
     return "mnist", ""
 
 

@@ -49,7 +49,7 @@ class Setting(NamedTuple):
         """For people."""
         if self.algorithm == NOISELESS:
             return f"no noise, steps of epsilon {self.epsilon:g}"
-        longer = " with longer steps" if self.group == "matched" else ""
+        longer = ", longer steps" if self.group == "matched" else ""
         return f"{_LABELS[self.algorithm]}{longer}, epsilon {self.epsilon:g}"
 
 

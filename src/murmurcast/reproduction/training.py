@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from murmurcast import runner
 from murmurcast._progress import Stage, quiet
@@ -36,7 +36,9 @@ def train(
     return tuple(_train(setting, folder, problems, on_stage, watch) for setting in settings)
 
 
-def _train(setting: Setting, folder: Path, problems: dict[str, SoftmaxRegression], on_stage: Stage, watch: Watch) -> Run:
+def _train(
+    setting: Setting, folder: Path, problems: dict[str, SoftmaxRegression], on_stage: Stage, watch: Watch
+) -> Run:
     experiment = setting.experiment
     problem = _problem(setting, problems, on_stage)
     plan = experiment.build_plan(problem=problem, on_stage=on_stage)
@@ -61,5 +63,5 @@ def _problem(setting: Setting, problems: dict[str, SoftmaxRegression], on_stage:
     key = repr((experiment.data, experiment.problem))
     if key not in problems:
         nodes = experiment.build_network().nodes
-        problems[key] = experiment.build_problem(nodes, on_stage=on_stage)
+        problems[key] = cast(SoftmaxRegression, experiment.build_problem(nodes, on_stage=on_stage))
     return replace(problems[key], clip=experiment.privacy.clip)

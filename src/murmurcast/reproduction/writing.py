@@ -23,11 +23,11 @@ _FORMATS = (".pdf", ".png")
 _WORDS = {True: "Held.", False: "Did not hold.", None: "Note."}
 
 
-def write(outcome: Reproduction, folder: Path, on_stage: Stage) -> None:
+def write(made: Reproduction, folder: Path, on_stage: Stage) -> None:
     """All files but the runs', which are there already; the mark that makes it a reproduction comes last."""
     for part in ("figures", "tables", "curves"):
         (folder / part).mkdir()
-    for chapter in outcome.chapters:
+    for chapter in made.chapters:
         on_stage(f"drawing: {chapter.title}")
         for picture in chapter.pictures:
             for ending in _FORMATS:
@@ -37,15 +37,15 @@ def write(outcome: Reproduction, folder: Path, on_stage: Stage) -> None:
         for name, curve in chapter.curves.items():
             write_atomically(folder / "curves" / f"{name}.dat", dat(curve).encode())
     on_stage("writing the report")
-    write_atomically(folder / "summary.md", summary(outcome).encode())
-    write_atomically(folder / "report.html", page(outcome, folder / "figures").encode())
-    write_atomically(folder / MARK, (json.dumps(_as_dict(outcome), indent=2) + "\n").encode())
+    write_atomically(folder / "summary.md", summary(made).encode())
+    write_atomically(folder / "report.html", page(made, folder / "figures").encode())
+    write_atomically(folder / MARK, (json.dumps(as_dict(made), indent=2) + "\n").encode())
 
 
-def summary(outcome: Reproduction) -> str:
+def summary(made: Reproduction) -> str:
     """What held and what did not, with all tables."""
-    lines = ["# The paper, reproduced", "", *(f"{line}\n" for line in outcome.first_lines)]
-    for chapter in outcome.chapters:
+    lines = ["# The paper, reproduced", "", *(f"{line}\n" for line in made.first_lines)]
+    for chapter in made.chapters:
         lines += [f"## {chapter.title}", "", *map(_line, chapter.findings), ""]
         lines += [_markdown(table) for table in chapter.tables]
     return "\n".join(lines)
@@ -73,13 +73,13 @@ def _csv(table: Table) -> str:
     return text.getvalue()
 
 
-def _as_dict(outcome: Reproduction) -> dict[str, Any]:
+def as_dict(made: Reproduction) -> dict[str, Any]:
     """For programs."""
     return {
-        "data": outcome.data,
-        "seeds": outcome.seeds,
-        "first_lines": list(outcome.first_lines),
-        "findings": {chapter.title: _findings(chapter.findings) for chapter in outcome.chapters},
+        "data": made.data,
+        "seeds": made.seeds,
+        "first_lines": list(made.first_lines),
+        "findings": {chapter.title: _findings(chapter.findings) for chapter in made.chapters},
     }
 
 
