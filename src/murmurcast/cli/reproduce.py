@@ -58,7 +58,7 @@ def _bar(console: "Console") -> "Progress":
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _watching(bar: "Progress", console: "Console", seconds: dict[str, float]) -> "Watching":
