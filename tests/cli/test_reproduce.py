@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -160,3 +161,54 @@ def test_two_runs_give_the_same_tables(done: Done, tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "reproduction" / "tables" / path.name).read_bytes(), path.name
     for path in (folder / "curves").iterdir():
         assert path.read_bytes() == (tmp_path / "reproduction" / "curves" / path.name).read_bytes(), path.name
+
+
+@pytest.fixture(scope="module")
+def mnist(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The whole of it, as `make reproduce` makes it."""
+    folder = tmp_path_factory.mktemp("mnist")
+    command = [str(COMMAND), "reproduce", "--data", "mnist", "--json"]
+    finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1800, check=False)
+    assert finished.returncode == 0, finished.stderr
+    return folder / "reproduction", json.loads(finished.stdout)
+
+
+@pytest.mark.slow
+def test_on_mnist_the_paper_s_main_claim_holds_as_published(mnist: tuple[Path, dict[str, Any]]) -> None:
+    folder, told = mnist
+    assert told["first_lines"] == [
+        "The paper's main claim held as published: Algorithm 1 lies above mPED2FL with both budgets."
+    ]
+    for budget in (1, 2):
+        ours, rival = (
+            np.loadtxt(folder / "curves" / f"published-{name}-{budget}.dat", skiprows=1)
+            for name in ("power-controlled", "mped2fl")
+        )
+        late = ours[:, 0] >= 20
+        assert (ours[late, 2] > rival[late, 2]).all()
+
+
+@pytest.mark.slow
+def test_on_mnist_the_certified_setting_learns(mnist: tuple[Path, dict[str, Any]]) -> None:
+    folder, _ = mnist
+
+    def reached(name: str) -> float:
+        return float(load_run(folder / "runs" / f"certified-{name}").final("published_accuracy").mean())
+
+    assert reached("power-controlled-1") >= 0.87
+    assert reached("power-controlled-1") >= reached("noiseless-1") - 0.02
+    assert reached("power-controlled-0.3") >= 0.83
+
+
+@pytest.mark.slow
+def test_the_documentation_shows_what_comes_out_on_mnist(mnist: tuple[Path, dict[str, Any]]) -> None:
+    folder, _ = mnist
+    page = (Path(__file__).parents[2] / "docs" / "reproduced.md").read_text()
+    for row in table(folder, "accuracy"):
+        cells = list(row.values())
+        [line] = [line for line in page.splitlines() if line.startswith(f"| {cells[0]} | {cells[1]} |")]
+        shown = [cell.strip() for cell in line.strip("|").split("|")]
+        assert float(shown[2]) == pytest.approx(float(cells[2]), abs=0.01), cells[1]
+        assert shown[5] == cells[5]
+    for row in table(folder, "cost"):
+        assert f"| {' | '.join(row.values())} |" in page
