@@ -8,7 +8,7 @@ import pytest
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.power_controlled import power_controlled
 from murmurcast.audit.bounds import measure
-from murmurcast.audit.likelihood_ratio import View, Worlds, gradients_of, half_way, log_likelihood_ratio, view
+from murmurcast.audit.likelihood_ratio import View, Worlds, gradients_of, log_likelihood_ratio, view
 from murmurcast.audit.transcript import Transcript, transcripts
 from murmurcast.data.datasets import least_squares
 from murmurcast.errors import Error
@@ -52,7 +52,8 @@ def both_worlds() -> tuple[Plan, Transcript, Transcript]:
 
 def worlds() -> Worlds:
     direction = np.eye(DIM)[TARGET % DIM]
-    return Worlds(TARGET, direction, half_way(saturated(-1), saturated(+1)))
+    below, above = gradients_of(saturated(-1)), gradients_of(saturated(+1))
+    return Worlds(TARGET, direction, lambda points: (below(points) + above(points)) / 2)
 
 
 def statistics(observers: tuple[int, ...]) -> tuple[float, FloatArray, FloatArray]:

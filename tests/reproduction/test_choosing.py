@@ -27,7 +27,7 @@ def test_the_test_part_is_never_looked_at() -> None:
 
 def test_of_those_close_to_the_best_the_shortest_is_taken() -> None:
     def choice(epochs: int, accuracy: float) -> Choice:
-        return Choice(1.0, epochs, "constant", 1.0, 1.0, accuracy)
+        return Choice("power-controlled", 1.0, epochs, "constant", 1.0, 1.0, accuracy)
 
     tries = [choice(200, 0.9), choice(100, 0.8985), choice(100, 0.899), choice(100, 0.897)]
     assert choosing.best(tries) == tries[2]
@@ -45,13 +45,13 @@ def test_all_candidates_travel_as_far_whatever_their_clip_and_decay() -> None:
 
 
 def test_what_is_run_is_among_what_was_tried() -> None:
-    chosen = {setting.epsilon: setting.experiment for setting in settings("mnist", 5) if setting.group == "certified"}
     tried = {(one.epochs, one.decay, one.clip) for one in choosing.candidates()}
-    for epsilon, experiment in chosen.items():
-        schedule = experiment.schedule
-        assert (schedule.epochs, schedule.decay, experiment.privacy.clip) in tried
-        assert schedule.step == CERTIFIED_STEPS[epsilon]
-        assert (schedule.noise_timing, experiment.network.z) == ("aligned", "perron")
+    for setting in settings("mnist", 5):
+        if setting.group == "certified":
+            experiment, schedule = setting.experiment, setting.experiment.schedule
+            assert (schedule.epochs, schedule.decay, experiment.privacy.clip) in tried
+            assert schedule.step == CERTIFIED_STEPS[setting.algorithm][setting.epsilon]
+            assert (schedule.noise_timing, experiment.network.z) == ("aligned", "perron")
     [at_one] = [s.experiment for s in settings("mnist", 5) if s.name == f"certified-{OURS}-1"]
     steps = [one.step for one in choosing.candidates() if (one.epochs, one.decay, one.clip) == (100, "constant", 1.0)]
     assert at_one.schedule.step in steps
@@ -59,6 +59,8 @@ def test_what_is_run_is_among_what_was_tried() -> None:
 
 def test_a_candidate_gets_its_accuracy() -> None:
     data = choosing.held_back(datasets.digits().split(0.2, 0))
-    tight, loose = (choosing.tried(data, Choice(epsilon, 30, "constant", 1.0, 1.0)) for epsilon in (0.1, 100.0))
+    tight, loose = (
+        choosing.tried(data, Choice("power-controlled", epsilon, 30, "constant", 1.0, 1.0)) for epsilon in (0.1, 100.0)
+    )
     assert 0 <= tight.accuracy < loose.accuracy - 0.2 <= 1
-    assert loose._replace(accuracy=0.0) == Choice(100.0, 30, "constant", 1.0, 1.0, 0.0)
+    assert loose._replace(accuracy=0.0) == Choice("power-controlled", 100.0, 30, "constant", 1.0, 1.0, 0.0)

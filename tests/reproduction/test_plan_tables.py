@@ -64,10 +64,25 @@ def test_the_cost_table_sets_claim_and_what_holds_side_by_side(tables: dict[str,
     assert all("certif" not in row[2] for row in rows if row[1] == "linear diagnostic")
 
 
+def test_the_rival_s_own_epsilon_is_the_label_only_with_matched_steps(plans: list[Plan]) -> None:
+    """By hand: S/q times c_i/sqrt(noise) at the worst receiver times the textbook factor, without theta."""
+    factor = np.sqrt(2 * np.log(1.25 / 1e-5))
+    for plan, ratio, label in zip(plans, (3.355, 5.793), (1, 2), strict=True):
+        published = 2 * plan.problem.clip / 10 * ratio * factor
+        assert plan_tables.rival_epsilon(plan, 1) == pytest.approx(published, rel=1e-3)
+        assert plan_tables.rival_epsilon(plan, plan.theta) == pytest.approx(label, rel=1e-3)
+        assert plan_tables.rival_epsilon(plan, 4) == pytest.approx(label, rel=0.03)
+
+
 def test_a_claim_below_the_diagnostic_is_called_contradicted(
     plans: list[Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert [finding.held for finding in plan_tables.findings(plans)] == [None, False, None, False]
+    assert [finding.held for finding in plan_tables.findings(plans)] == 6 * [None]
     monkeypatch.setattr(plan_tables, "worst", lambda *_: ((0, 1), 1e4))
     assert plan_tables.findings(plans)[0].held is False
     assert "contradicts it" in plan_tables.findings(plans)[0].text
+
+
+def test_the_certificate_is_never_named_beside_the_diagnostic(plans: list[Plan]) -> None:
+    for finding in plan_tables.findings(plans):
+        assert not ("certif" in finding.text and "diagnostic" in finding.text)

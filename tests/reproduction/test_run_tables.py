@@ -1,5 +1,6 @@
 """Sentences and tables about runs: they say what the numbers say, and change when the numbers do."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -64,12 +65,15 @@ def test_the_paper_s_claim_is_judged_at_every_epoch_from_20_on() -> None:
     assert run_tables.above_the_rival(crossing, 2).held  # the other budget is not touched
     early = runs()
     run_tables.find(early, "published", RIVAL, 1).result.metrics["own_accuracy"].loc[{"epoch": 10}] = 0.99
-    assert run_tables.above_the_rival(early, 1).held  # before epoch 20 nothing is claimed
+    told = run_tables.above_the_rival(early, 1)
+    assert told.held  # before epoch 20 nothing is claimed, but it is told
+    assert "Before that it does not at epoch 10." in told.text
+    assert "Before that" not in claim.text
 
 
 def test_the_first_line_says_what_must_be_said_first() -> None:
     assert first_lines("", 5, runs()) == (
-        "The paper's main claim held as published: Algorithm 1 lies above mPED2FL with both budgets.",
+        "The paper's main claim held as published: from epoch 20 on Algorithm 1 lies above mPED2FL with both budgets.",
     )
     broken = first_lines("", 5, runs(published_mped2fl_2=0.7))
     assert broken[0].startswith("The paper's main claim did NOT hold. As published, budget 2:")
@@ -98,12 +102,31 @@ def test_channel_uses_are_compared_at_the_same_number() -> None:
     assert "4 uses an epoch" in finding.text
 
 
-def test_the_price_of_the_promise_is_against_the_run_without_noise() -> None:
-    near, far = runs(certified_power_controlled_1=0.885), runs()
-    assert run_tables.certified(near, 1.0).held
-    assert "costs 0.015" in run_tables.certified(near, 1.0).text
-    assert run_tables.certified(far, 1.0).held is False
-    assert "more than 0.02" in run_tables.certified(far, 1.0).text
+def test_one_seed_tells_of_no_lead() -> None:
+    alone = [
+        run._replace(result=replace(run.result, metrics=run.result.metrics.isel(seed=[0])))
+        for run in runs(matched_mped2fl_1=0.9)
+    ]
+    finding = run_tables.matched(alone, 1)
+    assert finding.held is False
+    assert "neither leads clearly" in finding.text
+
+
+def test_the_price_of_the_promise_is_told_against_the_same_steps_and_the_best() -> None:
+    finding = run_tables.certified(runs(certified_power_controlled_1=0.885, certified_noiseless_3=0.95), 1.0)
+    assert finding.held is None  # nobody claimed anything
+    for words in ("reach 0.885", "without noise reach 0.900, 0.015 more", "more than 0.950", "reaches 0.800"):
+        assert words in finding.text
+
+
+def test_power_is_judged_over_all_that_goes_on_air() -> None:
+    made = runs()
+    assert run_tables.power(made).held is False
+    assert "as published 9, matched steps 9, certified 9 times" in run_tables.power(made).text
+    for run in made:
+        run.result.metrics["loudest"] *= 0.1 if run.setting.algorithm != CENTRAL else 100.0
+    assert run_tables.power(made).held
+    assert "stay within" in run_tables.power(made).text
 
 
 def test_tables_show_the_figure_that_belongs_to_the_setting() -> None:

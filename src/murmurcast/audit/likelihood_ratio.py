@@ -100,12 +100,6 @@ def log_likelihood_ratio(plan: Plan, seen: View, worlds: Worlds) -> FloatArray:
     return ratio
 
 
-def half_way(present: Problem, absent: Problem) -> Gradients:
-    """The mean of both worlds' gradients."""
-    first, second = gradients_of(present), gradients_of(absent)
-    return lambda points: (first(points) + second(points)) / 2
-
-
 def gradients_of(problem: Problem) -> Gradients:
     """Every node's gradient at a public point of its own, in float64, as the engine computes it.
 

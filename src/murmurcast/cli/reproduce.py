@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from murmurcast.reproduction.settings import Setting
     from murmurcast.runner import Progress as OnEpochs
 
-_WORDS = {True: ("green", "held"), False: ("red", "did not hold"), None: ("dim", "note")}
+_COLOURS = {"held": "green", "did not hold": "red", "for information": "dim"}
 
 
 def reproduce(
@@ -45,7 +45,11 @@ def reproduce(
 
     seconds: dict[str, float] = {}
     with _bar(console := Console(stderr=True, highlight=False)) as bar:
-        made = make(out, data, seeds, _watching(bar, console, seconds))
+        try:
+            made = make(out, data, seeds, _watching(bar, console, seconds))
+        except KeyboardInterrupt:
+            typer.echo(f"stopped; {out} is as it was", err=True)
+            raise
     if as_json:
         from murmurcast.reproduction.writing import as_dict
 
@@ -104,8 +108,8 @@ def _show(made: "Reproduction", folder: Path, seconds: dict[str, float]) -> None
     for chapter in made.chapters:
         console.print(f"\n[bold]{escape(chapter.title)}[/bold]")
         for finding in chapter.findings:
-            colour, word = _WORDS[finding.held]
-            console.print(f"[{colour}]{word}:[/{colour}] {escape(finding.text)}", soft_wrap=True)
+            colour = _COLOURS[finding.outcome]
+            console.print(f"[{colour}]{finding.outcome}:[/{colour}] {escape(finding.text)}", soft_wrap=True)
     console.print(f"\n[bold]Written to {escape(str(folder))}[/bold]")
     console.print("report.html to look at, summary.md to read, figures/ to print, tables/ and curves/ to use, runs/")
     total = sum(seconds.values())

@@ -250,12 +250,20 @@ def _how_it_was_made(runs: Sequence[Result], names: Sequence[str]) -> Section:
 
 
 def origin(runs: Sequence[Result], names: Sequence[str]) -> Table:
-    """What it takes to run again: seeds, settings, versions, commit, kind of machine."""
-    versions = sorted({package for run in runs for package in run.info["versions"]})
-    rows: list[Row] = [
+    """What it takes to run again: seeds, precision, settings, versions, commit, kind of machine."""
+    rows: tuple[Row, ...] = (
         ("seeds", *(", ".join(map(str, run.info["seeds"])) for run in runs)),
         ("precision", *(run.info["precision"] for run in runs)),
         ("settings", *(_settings(run) for run in runs)),
+    )
+    around = surroundings(runs, names)
+    return around._replace(rows=rows + around.rows)
+
+
+def surroundings(runs: Sequence[Result], names: Sequence[str]) -> Table:
+    """What runs were made with: versions, commit, kind of machine."""
+    versions = sorted({package for run in runs for package in run.info["versions"]})
+    rows: list[Row] = [
         *((package, *(run.info["versions"].get(package, "") for run in runs)) for package in versions),
         ("commit", *(_commit(run) for run in runs)),
         ("machine", *("{system} {kind}, {cores} cores".format(**run.info["machine"]) for run in runs)),

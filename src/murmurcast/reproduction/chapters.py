@@ -35,8 +35,8 @@ def accuracy(runs: Sequence[Run]) -> Chapter:
         ),
         Picture(
             "certified",
-            "Test accuracy of the published models with a total budget for the whole run, and its two ceilings: a "
-            f"trusted server with the same budget, and no noise. {band}",
+            "Test accuracy of the published models with a total budget for the whole run, beside a trusted server "
+            f"with the same budget and the same steps without noise. {band}",
             certified_figure(runs),
         ),
     )
@@ -72,10 +72,9 @@ def theory(found: theories.Theory) -> Chapter:
 
 
 def corollary(found: refutation.Counterexample) -> Chapter:
-    """A network on which the Corollary is false."""
-    caption = "A network on which the Corollary is false: the attack on real transcripts, and what is claimed."
+    """A network on which the Corollary is attacked."""
+    caption = "The attack's statistic on real transcripts of both worlds, and the epsilon that is claimed and shown."
     pictures = (Picture("counterexample", caption, counterexample_figure(found)),)
     findings, tables = refutation.findings(found), refutation.tables(found)
-    return Chapter(
-        "A network that refutes the Corollary", tuple(findings), pictures, tuple(tables), refutation.curves(found)
-    )
+    title = "A network that refutes the Corollary" if found.refuted else "An attack on the Corollary"
+    return Chapter(title, tuple(findings), pictures, tuple(tables), refutation.curves(found))

@@ -214,16 +214,16 @@ def findings(c: Counterexample) -> list[Finding]:
         Finding(
             not c.refuted,
             f"The Corollary claims {claim} for {c.plan.schedule.epochs} epochs; an attack by node {LOUD}, which is no "
-            f"neighbour of node {TARGET}, shows at least {shown.epsilon:.2f} at the same delta "
-            f"({shown.confidence:.0%} confidence: {counts}).",
+            f"neighbour of node {TARGET} and knows all other data, as differential privacy assumes, shows at least "
+            f"{shown.epsilon:.2f} at the same delta ({shown.confidence:.0%} confidence: {counts}).",
         ),
         Finding(
             exact,
-            f"The two worlds differ in one record of node {TARGET}, whose gradient changes by {low:.6f} to {high:.6f} "
-            f"times S = {c.plan.sensitivity[TARGET]:.3g}.",
+            f"The two worlds differ in one record of node {TARGET}, whose gradient changes by S = "
+            f"{c.plan.sensitivity[TARGET]:.3g} {'exactly' if exact else f'times {low:.6f} to {high:.6f}'}.",
         ),
         Finding(
-            shown.epsilon <= attack.certified_epsilon,
+            None if shown.epsilon <= attack.certified_epsilon else False,
             f"The attack {_place(shown, attack.certified_epsilon)} the certified epsilon of node {TARGET}, "
             f"{attack.certified_epsilon:.1f} at the same delta.",
         ),

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from murmurcast._check import FloatArray
+from murmurcast.reports.page import Outcome
 
 
 class Table(NamedTuple):
@@ -35,6 +36,11 @@ class Finding(NamedTuple):
 
     held: bool | None
     text: str
+
+    @property
+    def outcome(self) -> Outcome:
+        """In words."""
+        return "for information" if self.held is None else "held" if self.held else "did not hold"
 
 
 class Curve(NamedTuple):

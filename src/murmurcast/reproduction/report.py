@@ -6,7 +6,7 @@ from pathlib import Path
 
 from murmurcast.reports import charts
 from murmurcast.reports import runs as pages
-from murmurcast.reports.page import Block, Chart, Code, Outcome, Picture, Section, Table, Text, Verdict, render
+from murmurcast.reports.page import Block, Chart, Code, Picture, Section, Table, Text, Verdict, render
 from murmurcast.reproduction import material, run_tables
 from murmurcast.reproduction.material import Chapter, Finding
 from murmurcast.reproduction.outcome import Reproduction
@@ -14,7 +14,6 @@ from murmurcast.reproduction.settings import GROUP_TITLES, OURS, Group
 from murmurcast.reproduction.training import Run
 from murmurcast.results import Result
 
-_OUTCOMES: dict[bool | None, Outcome] = {True: "held", False: "did not hold", None: "for information"}
 _AGAINST: tuple[charts.Against, ...] = ("epoch", "channel_uses")
 _BAND = "Mean over nodes and seeds, band of one standard deviation over seeds; single nodes wait in the legend."
 _SETTING_TEXTS: dict[Group, str] = {
@@ -25,8 +24,8 @@ _SETTING_TEXTS: dict[Group, str] = {
     ),
     "matched": (
         "Algorithm 1 divides its gradient by z, about one over the number of nodes, and so takes longer steps than "
-        "mPED2FL with the same learning rate. Here mPED2FL takes steps of the same length. All else is as published, "
-        "and epsilon is as nominal."
+        "mPED2FL with the same learning rate. Here mPED2FL takes steps of the same length; with the same noise they "
+        "also cost it more of its nominal epsilon. All else is as published. Nothing is promised."
     ),
     "certified": (
         "One total budget for the whole run, one image hidden, against everybody who hears every antenna. Every "
@@ -47,10 +46,10 @@ def page(made: Reproduction, figures: Path) -> str:
         *(_chapter(chapter, figures) for chapter in others),
         _printed(accuracy, figures),
         _settings(made.runs),
-        Section("How it was made", (pages.origin([made.runs[0].result], ["all runs"]),), "origin"),
+        Section("How it was made", (pages.surroundings([made.runs[0].result], ["all runs"]),), "origin"),
         pages.citation(),
     ]
-    lead = [*made.first_lines, f"Data: {made.data}; {made.seeds} seeds."]
+    lead = [*made.first_lines, f"Data: {made.data}; {made.seeds} seed{'s' if made.seeds > 1 else ''}."]
     return render("The paper, reproduced", lead, sections)
 
 
@@ -136,7 +135,7 @@ def _named(run: Run) -> Result:
 
 
 def _verdict(finding: Finding) -> Verdict:
-    return Verdict(finding.text, _OUTCOMES[finding.held])
+    return Verdict(finding.text, finding.outcome)
 
 
 def _table(table: material.Table) -> Table:

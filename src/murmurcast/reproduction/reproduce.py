@@ -1,9 +1,10 @@
 """The whole reproduction, part after part: data, runs, theory, counterexample, and what they come to.
 
-Everything is written beside the folder first and put in its place when all of it is there.
+Everything is written aside first and put in its place when all of it is there.
 """
 
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -50,22 +51,17 @@ def reproduce(folder: Path, data: DataName | None, seeds: int, watching: Watchin
     """
     _check.at_least(1, seeds=seeds)
     demand_replaceable(folder)
-    beside = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(beside, ignore_errors=True)
-    demand_folder(beside)
-    try:
-        made = _made(beside, data, seeds, watching)
+    with _timed("getting the data", watching):
+        found, notice = obtained(data, watching.stage)
+    with _beside(folder) as beside:
+        made = _made(beside, found, notice, seeds, watching)
         with _timed("figures and report", watching):
             writing.write(made, beside, watching.stage)
         _put_in_place(beside, folder)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
     return made
 
 
-def _made(folder: Path, wanted: DataName | None, seeds: int, watching: Watching) -> Reproduction:
-    with _timed("getting the data", watching):
-        data, notice = obtained(wanted, watching.stage)
+def _made(folder: Path, data: DataName, notice: str, seeds: int, watching: Watching) -> Reproduction:
     runs: tuple[Run, ...] = ()
     for group, title in GROUP_TITLES.items():
         with _timed(title, watching):
@@ -105,29 +101,49 @@ def first_lines(notice: str, seeds: int, runs: Sequence[Run]) -> tuple[str, ...]
     claims = [run_tables.above_the_rival(runs, budget) for budget in PAPER_BUDGETS]
     broken = [f"The paper's main claim did NOT hold. {claim.text}" for claim in claims if not claim.held]
     few = f"Only {seeds} seed{'s' if seeds > 1 else ''}: at least {ENOUGH_SEEDS} are needed for the comparison."
-    held = "The paper's main claim held as published: Algorithm 1 lies above mPED2FL with both budgets."
+    held = (
+        f"The paper's main claim held as published: from epoch {run_tables.FROM_EPOCH} on Algorithm 1 lies above "
+        "mPED2FL with both budgets."
+    )
     return tuple(
         line for line in (notice, *broken, few if seeds < ENOUGH_SEEDS else "", "" if broken else held) if line
     )
 
 
 def demand_replaceable(folder: Path) -> None:
-    """The folder is new or empty, or an earlier reproduction."""
+    """The folder is new or empty, or holds an earlier reproduction."""
     demand_place(folder)
-    if folder.exists() and any(folder.iterdir()) and not (folder / writing.MARK).exists():
+    if folder.exists() and any(folder.iterdir()) and not writing.is_ours(folder):
         raise Error(
             f"{folder} holds something else than a reproduction", hint="choose another folder with --out, or empty it"
         )
 
 
+@contextmanager
+def _beside(folder: Path) -> Iterator[Path]:
+    """A place to work in, inside the folder and so on the same disk; it goes when the work is done or has failed."""
+    is_new = not folder.exists()
+    demand_folder(folder)
+    beside = Path(tempfile.mkdtemp(prefix=".making-", dir=folder))
+    try:
+        yield beside
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+        if is_new and not any(folder.iterdir()):
+            folder.rmdir()
+
+
 def _put_in_place(beside: Path, folder: Path) -> None:
-    """The earlier folder goes when the new one stands."""
-    old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        folder.rename(old)
-    beside.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+    """Entry by entry, each in the place of its forerunner; the mark, without which nothing counts, goes first and last.
+
+    Other files in the folder stay.
+    """
+    (folder / writing.MARK).unlink(missing_ok=True)
+    for entry in sorted(beside.iterdir(), key=lambda entry: entry.name == writing.MARK):
+        earlier = folder / entry.name
+        if earlier.is_dir() and not earlier.is_symlink():
+            shutil.rmtree(earlier)
+        entry.replace(earlier)
 
 
 @contextmanager

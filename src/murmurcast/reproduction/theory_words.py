@@ -64,10 +64,9 @@ def _closed_form(case: Case) -> Finding:
 
 def _below(case: Case) -> Finding:
     used = (case.mean / case.bound).max()
-    held = bool(used <= 1)
-    place = "stays below" if held else "exceeds"
+    place = "stays below" if used <= 1 else "exceeds"
     return Finding(
-        held,
+        None,
         f"With the U2 fitted to each node, regret {place} U1 + U2 (1 + log T) (at most {used:.2f} of it). "
         f"The theorem gives U2 only up to a constant, so its bound as such cannot be checked.",
     )
@@ -84,13 +83,10 @@ def _first_term(case: Case) -> Finding:
 
 
 def _geometric(case: Case) -> Finding:
-    largest = float((case.z / case.z_bound[:, None]).max())
-    held = largest <= 1 + 1e-9
-    relation = "stays below" if held else "exceeds"
     return Finding(
-        held,
-        f"|z_ii,t - pi_i| {relation} C xi^t for t = 0 to {len(case.z) - 1}: at most {largest:.2f} of it, "
-        f"with the smallest C that bounds all of A^t.",
+        None,
+        f"C is the smallest that bounds all of A^t, so |z_ii,t - pi_i| lies below C xi^t; for t = 0 to "
+        f"{len(case.z) - 1} it takes at most {float((case.z / case.z_bound[:, None]).max()):.2f} of it.",
     )
 
 
@@ -102,12 +98,12 @@ def _growth(sweep: Sweep) -> Finding:
     elif value < sweep.theorem - _ERRORS * error:
         verdict = "the theorem is an upper bound, so a smaller exponent does not contradict it"
     else:
-        verdict = f"the two agree within {_ERRORS} standard errors"
+        verdict = f"the two agree within {_ERRORS} times the error"
     noise = sweep.noise_exponent
     return Finding(
         not contradicted,
-        f"U2 grows as {sweep.symbol} to the power {value:.3f} (standard error {error:.1g}; of what the noise adds "
-        f"{noise.value:.3f}, standard error {noise.error:.1g}), the theorem says {sweep.theorem:g}: {verdict}.",
+        f"U2 grows as {sweep.symbol} to the power {value:.3f} +- {error:.1g} (what the noise adds: {noise.value:.3f} "
+        f"+- {noise.error:.1g}); the theorem says {sweep.theorem:g}: {verdict}. Held while it is swept: {sweep.held}.",
     )
 
 
@@ -117,13 +113,14 @@ def _why(case: Case) -> Finding:
         f"There the consensus error decays as t^-a with a = {case.contraction:.3f} "
         f"(strong convexity promises K/theta = {case.nodes / case.divisor:.3f})"
     )
-    if case.contraction >= 0.5:
+    if case.contraction > 0.5:
         return Finding(None, f"{decay}, fast enough for log T; without noise the exponent at the end is {seen}.")
     return Finding(
         None,
         f"{decay}. So without noise regret grows as T to the power 1 - 2a = {case.promised_exponent:.3f} (measured "
-        f"{seen}), and no U1 and U2 can hold for all T, although every assumption holds. theta is at least 1/min pi, "
-        f"hence at least K; strong convexity alone gives log T only for theta below 2 K, or for steps 1/(mu K t).",
+        f"{seen}; with noise {_span(case.exponent, '.2f')}), and no U1 and U2 can hold for all T, although every "
+        f"assumption holds. theta is at least 1/min pi, hence at least K; strong convexity alone gives log T only for "
+        f"theta below 2 K, or for steps 1/(mu K t).",
     )
 
 
@@ -217,7 +214,7 @@ def _growth_table(theory: Theory) -> Table:
         "How U2 grows",
         ("of", "from", "theorem", "measured", "noise alone", "held"),
         rows,
-        "Exponents are slopes of log U2 against the logarithm of what is swept, with their standard errors. Noise "
+        "Exponents are slopes of log U2 against the logarithm of what is swept, with their errors. Noise "
         "alone: of U2 less its value without noise. The theorem's U2 is an upper bound.",
     )
 

@@ -8,6 +8,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from murmurcast.reproduction.report import page
 
 RUNS, MARK = "runs", "reproduction.json"
 _FORMATS = (".pdf", ".png")
-_WORDS = {True: "Held.", False: "Did not hold.", None: "Note."}
 
 
 def write(made: Reproduction, folder: Path, on_stage: Stage) -> None:
@@ -42,6 +42,14 @@ def write(made: Reproduction, folder: Path, on_stage: Stage) -> None:
     write_atomically(folder / MARK, (json.dumps(as_dict(made), indent=2) + "\n").encode())
 
 
+def is_ours(folder: Path) -> bool:
+    """Whether a folder holds a reproduction."""
+    try:
+        return str(json.loads((folder / MARK).read_text(encoding="utf-8"))["made_by"]).startswith("murmurcast ")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def summary(made: Reproduction) -> str:
     """What held and what did not, with all tables."""
     lines = ["# The paper, reproduced", "", *(f"{line}\n" for line in made.first_lines)]
@@ -58,7 +66,7 @@ def dat(curve: Curve) -> str:
 
 
 def _line(finding: Finding) -> str:
-    return f"- **{_WORDS[finding.held]}** {finding.text}"
+    return f"- **{finding.outcome.capitalize()}.** {finding.text}"
 
 
 def _markdown(table: Table) -> str:
@@ -76,6 +84,7 @@ def _csv(table: Table) -> str:
 def as_dict(made: Reproduction) -> dict[str, Any]:
     """For programs."""
     return {
+        "made_by": f"murmurcast {version('murmurcast')}",
         "data": made.data,
         "seeds": made.seeds,
         "first_lines": list(made.first_lines),
