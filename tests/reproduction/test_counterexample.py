@@ -111,16 +111,19 @@ def test_verdict_flips_with_the_claim(epsilon: float, delta: float, verdict: boo
 
 def test_sentences_follow_the_numbers() -> None:
     truly = counterexample.findings(found())
-    assert [held for held, _ in truly] == [False, True, True, None, True, True]
+    assert [held for held, _ in truly] == [False, True, None, None, True, True]
     assert f"{found().attack.measured.epsilon:.2f}" in truly[0][1]
     large = found()._replace(claim=PaperClaim(50.0, found().claim.delta))
     assert counterexample.findings(large)[0][0] is True
     assert "50" in counterexample.findings(large)[0][1]
     other = found()._replace(change=(0.5, 1.0))
     assert counterexample.findings(other)[1][0] is False
+    assert "exactly" in truly[1][1]
+    assert "0.500000 to 1.000000" in counterexample.findings(other)[1][1]
     caught = found().certified.measured._replace(epsilon=5.0)
     broken = found()._replace(certified=found().certified._replace(measured=caught))
     assert counterexample.findings(broken)[-1][0] is False
+    assert "exceeds" in counterexample.findings(broken)[-1][1]
     for _, text in truly:
         assert not ("certif" in text and "linear" in text)
 
