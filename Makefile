@@ -29,7 +29,7 @@ choose: $(READY)
 	$(BIN)/python -m murmurcast.reproduction.choosing
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
