@@ -19,14 +19,14 @@ from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 from murmurcast.network.mixing import Mixing
 from murmurcast.power.sent import public_scale, sent_over_budget
+from murmurcast.privacy import amplification, gaussian, linear, per_epoch
 from murmurcast.privacy import certificate as certificates
-from murmurcast.privacy import gaussian, linear, per_epoch
 from murmurcast.privacy.certificate import Certificate, Unit
 from murmurcast.schedule import Schedule
 
 Target = Literal["certificate", "per-epoch"]
 Objective = Literal["sum", "max-min", "noise"]
-_DENSE_UP_TO = 3000  # nodes, for the linear diagnostic
+_DENSE_UP_TO = 3000  # nodes, for what one observer learns
 
 
 class Problem(Protocol):
@@ -263,6 +263,32 @@ class Plan:
         lower, upper = linear.worst_direction(*arguments, *numbers, on_target)
         return linear.Linear(linear.common_direction(*arguments, *numbers), lower, upper)
 
+    def amplified(self, observers: tuple[int, ...], smoothness: ArrayLike) -> FloatArray:
+        """[nodes] mu, an experimental bound of what the observers learn of every node; 0 for the observers.
+
+        Args:
+            observers: The coalition, such as `(0, 2)`; its members share all they hear.
+            smoothness: L, a Lipschitz constant of every node's gradient, one number or [nodes].
+
+        Guarantees:
+            Unit: the budget's, for gradients taken at the node's own point (`gradient_at="own"`), the whole gradient
+                within the clip. The mixed point, the default of runs, is not covered.
+            Adversary: these observers only, who hear just their own antennas, and know their own data and noise. All
+                hidden nodes add their noise honestly and publish nothing.
+            Formula: "spread and clean", `murmurcast.privacy.amplification`; projections included.
+            Range: gradients clipped and L-Lipschitz, L public and true.
+            Status: experimental; machine-checked, not peer reviewed. Never the default.
+        """
+        return amplification.spread_and_clean(
+            self._dense_weights("network amplification"),
+            _check.observers(self.network.nodes, observers),
+            self.effective_noise,
+            np.asarray(self.schedule.steps[:, None] / self.z),
+            self.sensitivity,
+            self.problem.clip,
+            smoothness,
+        )
+
     def sent_power(self) -> SentPower | None:
         """What is sent over what may be, and the public factor; None where `problem.dim` is unknown."""
         if self.problem.dim is None:
@@ -275,10 +301,10 @@ class Plan:
     def _push(self) -> FloatArray:
         return np.asarray(self.sensitivity * self.schedule.steps[:, None] / self.z)
 
-    def _dense_weights(self) -> FloatArray:
+    def _dense_weights(self, what: str = "the linear diagnostic") -> FloatArray:
         if self.network.nodes > _DENSE_UP_TO:
             raise Error(
-                f"the linear diagnostic of {self.network.nodes} nodes needs dense matrices",
+                f"{what} of {self.network.nodes} nodes needs dense matrices",
                 hint=f"use it on at most {_DENSE_UP_TO} nodes; the certificate has no such limit",
             )
         return self.mixing.weights.toarray()

@@ -1,1 +1,1 @@
-"""What leaks: the exact Gaussian curve, the certificate, the paper's view, the linear diagnostic."""
+"""What leaks: the exact Gaussian curve, the certificate, amplification, the paper's view, the linear diagnostic."""
