@@ -31,7 +31,7 @@ Edit = Callable[[xr.Dataset], xr.Dataset]
 
 
 def quadratic(**options: Any) -> mc.Quadratic:
-    return mc.Quadratic.random(4, 2, seed=1, ball=2.0, **options)
+    return mc.Quadratic.random(4, 2, seed=1, ball=2.0, clip=1.3, **options)
 
 
 def regression() -> mc.RidgeRegression:
@@ -39,18 +39,16 @@ def regression() -> mc.RidgeRegression:
     return mc.RidgeRegression(data=data, clip=0.7, ball=5.0)
 
 
-def make_plan(
-    problem: Any, unit: Any = "node", timing: Any = "paper", z: Any = "recursive", epochs: int = 9
-) -> mc.Plan:
+def make_plan(problem: Any, unit: Any = "node", timing: Any = "paper", z: Any = "recursive") -> mc.Plan:
     # Noise is given, so that every node pays a price of its own.
-    schedule = mc.Schedule(epochs=epochs, step=0.3, noise_timing=timing, noise_to_step=(3.0, 4.0, 5.0, 6.0))
+    schedule = mc.Schedule(epochs=EPOCHS, step=0.3, noise_timing=timing, noise_to_step=(3.0, 4.0, 5.0, 6.0))
     rule = mc.PowerRule(maximum=0.6)
     return mc.plan(asymmetric_network(3, 4), problem, mc.Budget(epsilon=90.0, unit=unit), schedule, power=rule, z=z)
 
 
 @pytest.fixture(scope="module")
 def ours() -> Result:
-    problem = quadratic(clip=1.3)
+    problem = quadratic()
     return mc.run(mc.power_controlled(make_plan(problem)), problem, seeds=(3, 8), evaluate_every=4, name="ours")
 
 
@@ -168,7 +166,7 @@ def test_reference_instances_from_real_ledgers(instance: dict[str, Any]) -> None
 def test_the_ledger_costs_what_the_plan_certifies(unit: str, timing: str, z: str, tmp_path: Path) -> None:
     problem = regression()
     plan = make_plan(problem, unit, timing, z)
-    run = mc.run(mc.power_controlled(plan, publish="average"), problem, folder=tmp_path / "run")
+    run = mc.run(mc.power_controlled(plan), problem, folder=tmp_path / "run")
     for result in (run, mc.load_run(tmp_path / "run")):
         found = certify(result)
         np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-12)
@@ -188,8 +186,8 @@ def test_a_resumed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        mc.run(mc.power_controlled(plan), problem, folder=tmp_path, on_progress=stop)
-    found = certify(mc.run(mc.power_controlled(plan), problem, folder=tmp_path, resume=True))
+        mc.run(mc.power_controlled(plan), problem, seeds=(3, 8), folder=tmp_path, on_progress=stop)
+    found = certify(mc.run(mc.power_controlled(plan), problem, seeds=(3, 8), folder=tmp_path, resume=True))
     np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-12)
     assert found.verdict == "kept"
 
@@ -222,7 +220,7 @@ def test_a_ledger_that_lacks_something_is_refused(ours: Result, name: str) -> No
 
 
 @pytest.mark.parametrize("name", NEEDED)
-@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0], ids=str)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 1e160], ids=str)
 def test_numbers_out_of_range_are_refused(ours: Result, name: str, value: float) -> None:
     caught(with_ledger(ours, entry(name, value)(ours.ledger)))
 
@@ -304,7 +302,7 @@ def cut_short(run: Result, epochs: int) -> Result:
 
 
 def test_a_run_cut_short_costs_less(ours: Result) -> None:
-    plan = make_plan(quadratic(clip=1.3))
+    plan = make_plan(quadratic())
     found = certify(cut_short(ours, 5))
     assert found.verdict == "kept"
     ratio = 2.6 * plan.schedule.steps[:4, None] / (plan.z[:4] * plan.effective_noise[1:5])
@@ -361,7 +359,6 @@ def test_nothing_sent() -> None:
         (mc.noiseless, "node", "no noise is sent"),
         (mc.mped2fl, "node", "weakest links"),
         (mc.power_controlled, "none", "not clipped"),
-        (mc.central_dp, "none", "not clipped"),
     ],
 )
 def test_nothing_is_promised(make: Any, clipping: Any, why: str) -> None:
@@ -395,8 +392,8 @@ def test_an_algorithm_of_ones_own_promises_nothing_or_cannot_be_checked(ours: Re
 
 
 def test_runs_compose(ours: Result) -> None:
-    problem = quadratic(clip=1.3)
-    other = mc.run(mc.power_controlled(make_plan(problem, epochs=5)), problem, name="other")
+    problem = quadratic()
+    other = mc.run(mc.power_controlled(make_plan(problem, timing="aligned")), problem, seeds=(1, 2), name="other")
     parts, both = [certify(ours), certify(other)], certify([ours, other])
     np.testing.assert_allclose(both.mu, np.hypot(parts[0].mu, parts[1].mu), rtol=1e-14)
     for node in range(4):
@@ -489,7 +486,7 @@ FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCh
 
 
 @given(data=st.data())
-@settings(FUZZ, max_examples=30)
+@settings(FUZZ, max_examples=20)
 def test_any_change_of_a_ledgers_bytes(ours: Result, folder: Path, data: st.DataObject) -> None:
     whole, told = (folder / results.LEDGER).read_bytes(), (folder / results.RUN).read_bytes()
     content = bytearray(whole)

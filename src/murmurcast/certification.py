@@ -16,7 +16,7 @@ import numpy as np
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
-from murmurcast.ledgers import TOLERANCE, Ledger, demand_epsilon, planned_epochs, read
+from murmurcast.ledgers import LARGEST, TOLERANCE, Ledger, demand_epsilon, planned_epochs, read
 from murmurcast.privacy import gaussian
 from murmurcast.results import Result
 
@@ -289,8 +289,9 @@ def _above_zero(ledger: Ledger, name: str) -> FloatArray:
 
 def _times(sensitivity: FloatArray, ratio: FloatArray) -> FloatArray:
     """Their product; a gradient that nothing bounds costs infinitely much, unless it is never sent."""
-    with np.errstate(invalid="ignore"):
-        return np.where(ratio == 0, 0.0, sensitivity * ratio)
+    with np.errstate(invalid="ignore", over="ignore"):
+        mu = np.where(ratio == 0, 0.0, sensitivity * ratio)
+    return np.where(mu > LARGEST, np.inf, mu)
 
 
 def _judged(mu: float, promised: float, *, whole: bool) -> str:
@@ -341,7 +342,9 @@ def _composed(accounts: list[Account], delta: float | None) -> Certified:
     problems = tuple(line for account in accounts for line in _trouble(account))
     # Of a broken promise nothing is left to stand on: its ledger may be the part that is wrong.
     tier = "none" if problems else min((account.tier for account in accounts), key=_WEAKEST.index)
-    reasons = ["the promise does not hold"] if problems else [account.reason for account in accounts if account.reason]
+    reasons = [account.reason for account in accounts if account.reason]
+    basis = "the promise does not hold" if problems else ": ".join((_FORMULA[tier], *dict.fromkeys(reasons)))
+    together = "; over runs mu_j^2 adds up" if len(accounts) > 1 and not (problems or reasons) else ""
     return Certified(
         tier=tier,
         unit=accounts[0].unit,
@@ -350,8 +353,8 @@ def _composed(accounts: list[Account], delta: float | None) -> Certified:
         epsilon=gaussian.epsilon(mu, delta),
         delta=delta,
         promised_mu=promised,
-        basis=": ".join((_FORMULA[tier], *dict.fromkeys(reasons))),
-        assumptions=() if reasons else _assumed_of_all(accounts),
+        basis=basis + together,
+        assumptions=() if problems or reasons else _assumed_of_all(accounts),
         verdict="broken" if problems else "nothing is promised" if reasons else "kept",
         verdicts=tuple(map(_worst, zip(*(account.verdicts for account in accounts), strict=True))),
         problems=problems,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 TOLERANCE = 1e-9  # relative: far above rounding, far below any change that matters
+LARGEST = 1e100  # beyond, squares and products leave the numbers
 # Where an experiment file says what the ledger says too.
 _WRITTEN = {
     ("algorithm", "name"): "algorithm",
@@ -65,7 +66,7 @@ class Ledger(NamedTuple):
         value = self.data.attrs.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             self.refuse(f"does not say its {name}")
-        if not (np.isfinite(value) and value > 0):
+        if not 0 < value <= LARGEST:
             self.refuse(f"has {name} {value:g}, expected a number above 0")
         return float(value)
 
@@ -120,6 +121,8 @@ class Ledger(NamedTuple):
             self.refuse(f"has a number in {name} that is not finite")
         if (values < 0).any():
             self.refuse(f"has a negative number in {name}")
+        if (values[np.isfinite(values)] > LARGEST).any():
+            self.refuse(f"has a number above {LARGEST:g} in {name}")
         return values
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import murmurcast as mc
 from murmurcast.cli import main
-from murmurcast.results import Result
+from murmurcast.results import Result, demand_unused
 from tests.cli.test_plan import run as command
 from tests.conftest import asymmetric_network
 from tests.test_certification import EDITS, hashed_anew, make_plan, quadratic, regression, with_ledger
@@ -46,7 +46,7 @@ class Call:
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with runs of several kinds, all of the same nodes."""
     folder = tmp_path_factory.mktemp("saved")
-    problem, records = quadratic(clip=1.3), regression()
+    problem, records = quadratic(), regression()
     for name, algorithm in (
         ("ours", mc.power_controlled(make_plan(problem))),
         ("central", mc.central_dp(make_plan(problem))),
@@ -125,6 +125,17 @@ def test_a_file_of_somebody_else_is_not_overwritten(certify: Call, folder: Path)
     mc.load_run(folder / "ours")
 
 
+def test_a_certificate_is_in_nobodys_way(certify: Call, folder: Path) -> None:
+    """The run loads and compares as before, and its folder is refused to another run for the run's sake alone."""
+    assert certify("ours").code == 0
+    run, problem = mc.load_run(folder / "ours"), quadratic()
+    mc.compare(run)
+    with pytest.raises(mc.Error, match="already holds a finished run"):
+        mc.run(mc.power_controlled(make_plan(problem)), problem, folder=folder / "ours", resume=True)
+    shutil.copy(folder / "ours" / "certificate.json", folder / "certificate.json")
+    demand_unused(folder, resume=False)
+
+
 def test_a_trusted_server_and_nothing_promised(certify: Call, folder: Path) -> None:
     done = certify("central")
     assert done.code == 0
@@ -142,7 +153,8 @@ def test_a_trusted_server_and_nothing_promised(certify: Call, folder: Path) -> N
 
 
 def test_runs_compose(certify: Call, folder: Path) -> None:
-    mc.run(mc.power_controlled(make_plan(quadratic(clip=1.3))), quadratic(clip=1.3), folder=folder / "again")
+    problem = quadratic()
+    mc.run(mc.power_controlled(make_plan(problem)), problem, seeds=(1, 2), folder=folder / "again")
     done = certify("ours", "again", "--json")
     found = json.loads(done.out)
     np.testing.assert_allclose(found["mu"], np.sqrt(2) * mc.certify(mc.load_run("ours")).mu, rtol=1e-12)
@@ -243,8 +255,6 @@ def test_as_a_command_of_its_own(saved: Path, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
-    again = command("run", "my.toml", "--out", "runs/ours", "--resume", cwd=tmp_path)
-    assert again.returncode == 2
 
 
 def test_help_has_examples(certify: Call) -> None:

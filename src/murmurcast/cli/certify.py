@@ -52,7 +52,7 @@ def certify(
         _demand_free(out)
     try:
         loaded = [load_run(folder) for folder in runs]
-        found = recompute(loaded, delta)
+        found = recompute(_named(loaded, runs), delta)
         values = _as_dict(found, loaded, runs)
     except Altered as problem:
         _withdraw(usual)
@@ -67,7 +67,7 @@ def certify(
     if as_json:
         echo_json(values)
     else:
-        _show(found, loaded, path)
+        _show(found, runs, path)
     if found.verdict == "broken":
         for line in found.problems:
             _complain(line, "do not rely on this run's epsilon; restore its folder, or run it again")
@@ -79,6 +79,13 @@ def _demand_once(runs: list[Path]) -> None:
     for place, folder in zip(places, runs, strict=True):
         if places.count(place) > 1:
             raise Error(f"{folder} is given twice", hint="name each run once: it was sent once")
+
+
+def _named(loaded: "list[Result]", folders: list[Path]) -> "list[Result]":
+    """The runs, called by their folders: that is how the user knows them."""
+    from dataclasses import replace
+
+    return [replace(run, info=run.info | {"name": str(folder)}) for run, folder in zip(loaded, folders, strict=True)]
 
 
 def _demand_free(path: Path) -> None:
@@ -137,7 +144,7 @@ def _as_dict(found: "Certified", loaded: "list[Result]", folders: list[Path]) ->
         | {"python": platform.python_version()},
         "runs": [
             {
-                "name": run.name,
+                "name": run.info.get("name"),
                 "algorithm": run.info["algorithm"],
                 "epochs": int(run.ledger.attrs["epochs"]),
                 "seeds": run.info["seeds"],
@@ -149,7 +156,7 @@ def _as_dict(found: "Certified", loaded: "list[Result]", folders: list[Path]) ->
     }
 
 
-def _show(found: "Certified", loaded: "list[Result]", path: Path | None) -> None:
+def _show(found: "Certified", runs: list[Path], path: Path | None) -> None:
     """Every node's cost, and what stands behind it."""
     from rich.markup import escape
 
@@ -157,7 +164,7 @@ def _show(found: "Certified", loaded: "list[Result]", path: Path | None) -> None
     from murmurcast.cli import _tables
 
     console = _tables.console()
-    what = f"{loaded[0].name}, from its ledger" if len(loaded) == 1 else f"{len(loaded)} runs, from their ledgers"
+    what = f"{runs[0]}, from its ledger" if len(runs) == 1 else f"{len(runs)} runs, from their ledgers"
     if found.verdict != "nothing is promised":
         headings = ("node", "mu promised", "mu recomputed", f"epsilon at delta {found.delta:g}", "verdict")
         left_out = len(found.mu) - _NODES_SHOWN
