@@ -21,7 +21,7 @@ LAYERS = (
     ("engine",),
     ("results", "checkpoint"),
     ("recording",),
-    ("runner", "comparison"),
+    ("runner", "comparison", "ledgers", "certification"),
     ("audit", "figures"),
     ("reports",),
     ("experiment",),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from murmurcast.algorithms.noiseless import noiseless
     from murmurcast.algorithms.ped2fl import ped2fl
     from murmurcast.algorithms.power_controlled import power_controlled
+    from murmurcast.certification import certify
     from murmurcast.comparison import compare
     from murmurcast.config import load
     from murmurcast.data import datasets
@@ -59,6 +60,7 @@ _HOME = {
     "Schedule": "schedule",
     "SoftmaxRegression": "problems.softmax",
     "central_dp": "algorithms.central_dp",
+    "certify": "certification",
     "compare": "comparison",
     "datasets": "data.datasets",
     "figures": "figures",
@@ -102,6 +104,7 @@ __all__ = [
     "Schedule",
     "SoftmaxRegression",
     "central_dp",
+    "certify",
     "compare",
     "datasets",
     "figures",

@@ -13,7 +13,11 @@ class Error(ValueError):
         self.hint = hint
 
 
-class Infeasible(Error):  # noqa: N818 - reads as a verdict, which it is
+class Altered(Error):  # noqa: N818 - reads as a verdict, which it is
+    """What a run left behind is incomplete, contradicts itself, or is not what the run wrote."""
+
+
+class Infeasible(Error):  # noqa: N818 - as above
     """No power split meets the budget.
 
     Attributes:

@@ -8,15 +8,17 @@ import hashlib
 import io
 import json
 import os
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast import _files
-from murmurcast.errors import Error
+from murmurcast.errors import Altered, Error
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,9 +32,25 @@ RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT = (
     "published.npz",
     "checkpoint.npz",
 )
-FILES = (RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT)
+CERTIFICATE = "certificate.json"  # written by `murmurcast certify`, and no part of the run
+FILES = (RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT, CERTIFICATE)
 _FORMAT = 1
 _MOST_LINES = 1_000_000
+# What the readers of .nc and .npz raise where bytes are not what they seem.
+_UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    BadZipFile,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    zlib.error,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,24 +108,47 @@ class Result:
 
 def load_run(folder: Path | str) -> Result:
     """Reads a run; an incomplete or altered folder is an error."""
-    import xarray as xr
-
     folder = Path(folder)
     info, hashes = _read_info(folder)
     contents = {}
     for name in (EXPERIMENT, METRICS, TABLE, LEDGER, MODELS):
         contents[name] = _read(folder / name)
         if hashlib.sha256(contents[name]).hexdigest() != hashes.get(name):
-            raise Error(f"{folder / name} is not what the run wrote", hint="run it again, or restore the file")
+            raise Altered(f"{folder / name} is not what the run wrote", hint="run it again, or restore the file")
+    try:
+        return _result(contents, info)
+    except _UNREADABLE as problem:
+        # Somebody made the hashes anew, and left files that are none.
+        raise Altered(
+            f"a file in {folder} cannot be read ({type(problem).__name__})", hint="run it again, or restore the folder"
+        ) from None
+
+
+def file_hashes(folder: Path | str) -> dict[str, str]:
+    """The SHA-256 of the files of a run, as `run.json` has them; `load_run` checks that they hold."""
+    return _read_info(Path(folder))[1]
+
+
+def _result(contents: dict[str, bytes], info: dict[str, Any]) -> Result:
     with np.load(io.BytesIO(contents[MODELS])) as models:
         published = models["published"]
     return Result(
-        metrics=xr.load_dataset(io.BytesIO(contents[METRICS]), engine="h5netcdf"),
-        ledger=xr.load_dataset(io.BytesIO(contents[LEDGER]), engine="h5netcdf"),
+        metrics=_dataset(contents[METRICS]),
+        ledger=_dataset(contents[LEDGER]),
         published=published,
         info=info,
         experiment=contents[EXPERIMENT].decode(),
     )
+
+
+def _dataset(content: bytes) -> "xr.Dataset":
+    import h5py
+    import xarray as xr
+
+    # h5netcdf looks at this attribute first; where that fails it would go on to complain while it is being deleted.
+    with h5py.File(io.BytesIO(content), "r") as file:
+        file.attrs.get("_nc3_strict")
+    return xr.load_dataset(io.BytesIO(content), engine="h5netcdf")
 
 
 def _read_info(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
@@ -129,7 +170,7 @@ def _read_info(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         known = False
     if not known:
-        raise Error(f"{folder / RUN} is not of this version of murmurcast, or was altered", hint="run it again")
+        raise Altered(f"{folder / RUN} is not of this version of murmurcast, or was altered", hint="run it again")
     return info, hashes
 
 
@@ -181,4 +222,4 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as problem:
-        raise Error(f"{path} cannot be read: {problem.strerror}", hint="run it again, or restore the file") from None
+        raise Altered(f"{path} cannot be read: {problem.strerror}", hint="run it again, or restore the file") from None

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from murmurcast.cli.certify import certify
 from murmurcast.cli.compare import compare
 from murmurcast.cli.plan import plan
 from murmurcast.cli.report import report
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command("reproduce")(reproduce)
 app.command("plan")(plan)
 app.command("run")(run)
+app.command("certify")(certify)
 app.command("compare")(compare)
 app.command("report")(report)
 

@@ -16,8 +16,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 
 
 def echo_json(values: dict[str, Any]) -> None:
-    """Prints one JSON object; numbers that are not finite, which JSON does not know, become null."""
-    typer.echo(json.dumps(_finite(values), allow_nan=False))
+    """Prints one JSON object."""
+    typer.echo(json_text(values))
+
+
+def json_text(values: dict[str, Any], indent: int | None = None) -> str:
+    """One JSON object; numbers that are not finite, which JSON does not know, become null."""
+    return json.dumps(_finite(values), allow_nan=False, indent=indent)
 
 
 def _finite(value: Any) -> Any:

@@ -1,0 +1,231 @@
+"""What a ledger says, read with suspicion.
+
+A folder may be incomplete, or edited by somebody who made its hashes anew. So every entry is checked for its shape and
+its range, and the parts of a run must tell one story. Whatever does not fit is refused as `Altered`.
+"""
+
+import tomllib
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmurcast._check import FloatArray
+from murmurcast.errors import Altered
+from murmurcast.privacy import gaussian
+from murmurcast.results import Result
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+TOLERANCE = 1e-9  # relative: far above rounding, far below any change that matters
+LARGEST = 1e100  # beyond, squares and products leave the numbers
+# Where an experiment file says what the ledger says too.
+_WRITTEN = {
+    ("algorithm", "name"): "algorithm",
+    ("algorithm", "gradient_at"): "gradient_at",
+    ("algorithm", "publish"): "publish",
+    ("privacy", "unit"): "unit",
+    ("privacy", "delta"): "delta",
+    ("privacy", "clip"): "clip",
+    ("problem", "clipping"): "clipping",
+}
+
+
+class Ledger(NamedTuple):
+    """A ledger, and how long its tables must be.
+
+    Attributes:
+        data: As it was loaded.
+        run: What the run is called.
+        nodes: How many nodes there are.
+        epochs: T, how many transmissions are in the ledger.
+    """
+
+    data: "xr.Dataset"
+    run: str
+    nodes: int
+    epochs: int
+
+    def refuse(self, what: str) -> NoReturn:
+        """Says what is wrong with it."""
+        refuse(self.run, f"the ledger {what}")
+
+    def text(self, name: str, known: Collection[str] = ()) -> str:
+        """An attribute that is one of the known words, or any word."""
+        value = self.data.attrs.get(name)
+        if not isinstance(value, str):
+            self.refuse(f"does not say its {name}")
+        if known and value not in known:
+            self.refuse(f'has {name} "{value}", expected {" or ".join(sorted(known))}')
+        return value
+
+    def number(self, name: str) -> float:
+        """An attribute that is a number above 0."""
+        value = self.data.attrs.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+            self.refuse(f"does not say its {name}")
+        if not 0 < value <= LARGEST:
+            self.refuse(f"has {name} {value:g}, expected a number above 0")
+        return float(value)
+
+    def per_node(self, name: str, *, infinite: bool = False) -> FloatArray:
+        """[nodes] numbers of 0 or more."""
+        return self._numbers(name, ("node",), (self.nodes,), infinite=infinite)
+
+    def per_epoch(self, name: str) -> FloatArray:
+        """[epochs] numbers of 0 or more, not one fewer than there were transmissions."""
+        return self._numbers(name, ("epoch",), (self.epochs,))
+
+    def table(self, name: str) -> FloatArray:
+        """[rows, nodes] numbers of 0 or more; the last row stands for all later epochs."""
+        found = self._variable(name)
+        if found.ndim != 2 or found.dims[1] != "node" or not 1 <= found.shape[0] <= self.epochs:
+            self.refuse(f"has {name} of shape {found.shape}, expected 1 to {self.epochs} rows of {self.nodes} nodes")
+        return self._numbers(name, found.dims, (found.shape[0], self.nodes))
+
+    def links(self) -> "tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]":
+        """Sender, receiver and gain of every link, each [links]."""
+        count = self.data.sizes.get("link", 0)
+        gain = self._numbers("gain", ("link",), (count,))
+        ends = tuple(self._numbers(name, ("link",), (count,)) for name in ("sender", "receiver"))
+        if any((end >= self.nodes).any() or (end != np.floor(end)).any() for end in ends):
+            self.refuse("has a link of a node that is none")
+        return ends[0].astype(np.int64), ends[1].astype(np.int64), gain
+
+    def demand_tables(self, *names: str) -> None:
+        """These and no other tables of what is sent and received: what is not known here cannot be accounted for."""
+        found = {str(name) for name in self.data.variables if str(name).startswith(("sending_", "receiving_"))}
+        for name in sorted(set(names) - found):
+            self.refuse(f"has no {name}")
+        for name in sorted(found - set(names)):
+            self.refuse(f"has {name}, which this algorithm does not use")
+
+    def _variable(self, name: str) -> "xr.DataArray":
+        if name not in self.data.variables:
+            self.refuse(f"has no {name}")
+        found = self.data[name]
+        if found.dtype.kind not in "fiu":
+            self.refuse(f"has {name} that is not made of numbers")
+        return found
+
+    def _numbers(
+        self, name: str, dims: tuple[Any, ...], shape: tuple[int, ...], *, infinite: bool = False
+    ) -> FloatArray:
+        found = self._variable(name)
+        if found.dims != dims or found.shape != shape:
+            self.refuse(f"has {name} of shape {found.shape}, expected {shape}")
+        values = np.asarray(found, np.float64)
+        if np.isnan(values).any() or not (infinite or np.isfinite(values).all()):
+            self.refuse(f"has a number in {name} that is not finite")
+        if (values < 0).any():
+            self.refuse(f"has a negative number in {name}")
+        if (values[np.isfinite(values)] > LARGEST).any():
+            self.refuse(f"has a number above {LARGEST:g} in {name}")
+        return values
+
+
+def read(run: Result) -> Ledger:
+    """A run's ledger, after checking that the run's other files tell the same story."""
+    name, data = str(said(run, "name")), run.ledger
+    epochs = data.attrs.get("epochs")
+    if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 1:
+        refuse(name, "the ledger does not say how many epochs it holds")
+    if data.sizes.get("node", 0) < 1:
+        refuse(name, "the ledger has no nodes")
+    ledger = Ledger(data, name, int(data.sizes["node"]), int(epochs))
+    _demand_info(run, ledger)
+    _demand_experiment(run, ledger)
+    _demand_figures(run, ledger)
+    return ledger
+
+
+def planned_epochs(run: Result) -> int:
+    """How many epochs the run was to have; the ledger of one that was cut short holds fewer."""
+    planned = said(run, "epochs")
+    if isinstance(planned, bool) or not isinstance(planned, int):
+        refuse(str(run.info.get("name", "run")), "run.json does not say how many epochs were planned")
+    return planned
+
+
+def said(run: Result, *keys: str) -> Any:
+    """What run.json says."""
+    value: Any = run.info
+    for key in keys:
+        if not isinstance(value, dict) or key not in value:
+            refuse(str(run.info.get("name", "run")), f"run.json does not say its {'.'.join(keys)}")
+        value = value[key]
+    return value
+
+
+def refuse(run: str, what: str) -> NoReturn:
+    """Says what is wrong with a run."""
+    raise Altered(f'run "{run}": {what}', hint="restore the run's folder, or run it again")
+
+
+def _demand_info(run: Result, ledger: Ledger) -> None:
+    """Names, unit, delta and settings of run.json are those of the ledger."""
+    pairs = {
+        "algorithm": (said(run, "algorithm"), ledger.text("algorithm")),
+        "unit": (said(run, "privacy", "unit"), ledger.text("unit", ("node", "record"))),
+        "delta": (said(run, "privacy", "delta"), ledger.number("delta")),
+        "number of nodes": (said(run, "problem", "nodes"), ledger.nodes),
+    }
+    settings = said(run, "settings")
+    if not isinstance(settings, dict):
+        refuse(ledger.run, "run.json does not say its settings")
+    for key, value in settings.items():
+        pairs[str(key)] = value, ledger.data.attrs.get(str(key))
+    for name, (told, held) in pairs.items():
+        if not _same(told, held):
+            refuse(ledger.run, f"its {name} is {told} in run.json, and {held} in the ledger")
+    if ledger.number("delta") >= 1:
+        ledger.refuse(f"has delta {ledger.number('delta'):g}, expected less than 1")
+
+
+def _demand_experiment(run: Result, ledger: Ledger) -> None:
+    """What an experiment file says is what the ledger says; a run made in Python has no such file, or any text."""
+    try:
+        written: dict[str, Any] = tomllib.loads(run.experiment)
+    except (ValueError, RecursionError):
+        return
+    for (section, key), name in _WRITTEN.items():
+        inner = written.get(section)
+        if isinstance(inner, dict) and key in inner and name in ledger.data.attrs:
+            told, held = inner[key], ledger.data.attrs[name]
+            if not _same(told, held):
+                refuse(ledger.run, f"its {name} is {told} in experiment.toml, and {held} in the ledger")
+
+
+def _same(told: object, held: object) -> bool:
+    """Equal words, or equal numbers whatever their type: a file knows 1, 1.0 and NumPy's kinds of both."""
+    numbers = (int, float, np.integer, np.floating)
+    if isinstance(told, numbers) and isinstance(held, numbers):
+        return bool(told == held) and isinstance(told, bool) == isinstance(held, bool)
+    return isinstance(told, str) and isinstance(held, str) and told == held
+
+
+def _demand_figures(run: Result, ledger: Ledger) -> None:
+    """No epoch was evaluated that the ledger does not hold, and every seed and node has its published model."""
+    if planned_epochs(run) < ledger.epochs:
+        refuse(ledger.run, f"the ledger holds {ledger.epochs} epochs, and {planned_epochs(run)} were planned")
+    epochs = np.asarray(run.metrics["epoch"]) if "epoch" in run.metrics.variables else np.zeros(0)
+    if epochs.dtype.kind not in "iu" or epochs.ndim != 1 or not len(epochs):
+        refuse(ledger.run, "the figures do not say their epochs")
+    if int(epochs.max()) > ledger.epochs:
+        refuse(ledger.run, f"the figures go on to epoch {int(epochs.max())}, and the ledger ends at {ledger.epochs}")
+    seeds = said(run, "seeds")
+    if not isinstance(seeds, list) or run.published.shape[:2] != (len(seeds), ledger.nodes) or not seeds:
+        refuse(ledger.run, "the published models are not those of its seeds and nodes")
+
+
+def demand_epsilon(run: Result, ledger: Ledger, promised: FloatArray) -> None:
+    """The epsilon that run.json quotes is that of the ledger's promise to the node that pays most."""
+    told, delta = said(run, "privacy", "epsilon"), ledger.number("delta")
+    worst = float(gaussian.epsilon(promised.max(), delta))
+    if told is None and np.isinf(worst):
+        return
+    number = isinstance(told, int | float) and not isinstance(told, bool)
+    if not number or not np.isclose(told, worst, rtol=TOLERANCE, atol=TOLERANCE):
+        refuse(ledger.run, f"run.json quotes epsilon {told}, and what the ledger promises comes to {worst:.10g}")
