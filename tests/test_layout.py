@@ -22,7 +22,7 @@ LAYERS = (
     ("results", "checkpoint"),
     ("recording",),
     ("runner", "comparison", "ledgers", "certification"),
-    ("audit", "figures"),
+    ("attacks", "figures"),
     ("reports",),
     ("experiment",),
     ("config",),

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import norm
 
 from murmurcast.algorithms.power_controlled import power_controlled
-from murmurcast.audit.bounds import Measured, epsilon_lower_bound
-from murmurcast.audit.transcript import transcripts
+from murmurcast.attacks.bounds import Measured, epsilon_lower_bound
+from murmurcast.attacks.transcript import transcripts
 from murmurcast.figures import save
 from murmurcast.privacy import gaussian
 from murmurcast.privacy.per_epoch import PaperClaim

@@ -17,9 +17,9 @@ from scipy.stats import norm
 from murmurcast._check import FloatArray
 from murmurcast._progress import Stage, quiet
 from murmurcast.algorithms.power_controlled import power_controlled
-from murmurcast.audit.bounds import Measured, epsilon_lower_bound, measure
-from murmurcast.audit.likelihood_ratio import Worlds, gradients_of, log_likelihood_ratio, view
-from murmurcast.audit.transcript import Transcript, transcripts
+from murmurcast.attacks.bounds import Measured, epsilon_lower_bound, measure
+from murmurcast.attacks.likelihood_ratio import Worlds, gradients_of, log_likelihood_ratio, view
+from murmurcast.attacks.transcript import Transcript, transcripts
 from murmurcast.data.base import Dataset
 from murmurcast.data.partition import Partition, Sorted
 from murmurcast.network.graph import Network

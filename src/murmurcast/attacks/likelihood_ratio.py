@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
-from murmurcast.audit.transcript import Transcript
+from murmurcast.attacks.transcript import Transcript
 from murmurcast.errors import Error
 from murmurcast.plans import Plan
 from murmurcast.privacy import linear

@@ -7,9 +7,9 @@ import pytest
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.power_controlled import power_controlled
-from murmurcast.audit.bounds import measure
-from murmurcast.audit.likelihood_ratio import View, Worlds, gradients_of, log_likelihood_ratio, view
-from murmurcast.audit.transcript import Transcript, transcripts
+from murmurcast.attacks.bounds import measure
+from murmurcast.attacks.likelihood_ratio import View, Worlds, gradients_of, log_likelihood_ratio, view
+from murmurcast.attacks.transcript import Transcript, transcripts
 from murmurcast.data.datasets import least_squares
 from murmurcast.errors import Error
 from murmurcast.planner import plan

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from murmurcast.audit.bounds import (
+from murmurcast.attacks.bounds import (
     best_threshold,
     clopper_pearson_lower,
     clopper_pearson_upper,

@@ -8,7 +8,7 @@ from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.central_dp import central_dp
 from murmurcast.algorithms.mped2fl import mped2fl
 from murmurcast.algorithms.power_controlled import power_controlled
-from murmurcast.audit.transcript import Transcript, transcripts
+from murmurcast.attacks.transcript import Transcript, transcripts
 from murmurcast.data.datasets import least_squares, logistic
 from murmurcast.engine import layout as layouts
 from murmurcast.engine import loop, train
