@@ -23,6 +23,7 @@ LAYERS = (
     ("recording",),
     ("runner", "comparison", "ledgers", "certification"),
     ("attacks", "figures"),
+    ("auditing",),
     ("reports",),
     ("experiment",),
     ("config",),

@@ -6,7 +6,7 @@ import pytest
 
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.central_dp import central_dp
-from murmurcast.algorithms.mped2fl import mped2fl
+from murmurcast.algorithms.local_only import local_only
 from murmurcast.algorithms.power_controlled import power_controlled
 from murmurcast.attacks.transcript import Transcript, transcripts
 from murmurcast.data.datasets import least_squares, logistic
@@ -109,10 +109,10 @@ def test_models_of_any_shape_are_flattened() -> None:
     assert kept.own.shape == (2, NODES, 12)
 
 
-@pytest.mark.parametrize("make", [mped2fl, central_dp])
+@pytest.mark.parametrize("make", [local_only, central_dp])
 def test_other_media_are_an_error(make: object) -> None:
     problem = Quadratic.random(NODES, 2, seed=1)
-    with pytest.raises(Error, match="one signal to all") as raised:
+    with pytest.raises(Error, match="on the air") as raised:
         transcripts(make(planned(problem)), problem, (0,))  # type: ignore[operator]
     assert "power-controlled" in raised.value.hint
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import beta
+from scipy.optimize import brentq
+from scipy.stats import beta, binom, norm
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
@@ -99,11 +100,24 @@ def measure(absent: FloatArray, present: FloatArray, delta: float, confidence: f
         )
     half = len(absent) // 2
     threshold = best_threshold(absent[:half], present[:half], delta, confidence)
-    trials = len(absent) - half
-    false_positives = int((absent[half:] > threshold).sum())
-    true_positives = int((present[half:] > threshold).sum())
-    epsilon = float(epsilon_lower_bound(false_positives, true_positives, trials, delta, confidence))
-    return Measured(threshold, false_positives, true_positives, trials, epsilon, delta, confidence)
+    return counted(threshold, absent[half:], present[half:], delta, confidence)
+
+
+def counted(
+    threshold: float, absent: FloatArray, present: FloatArray, delta: float, confidence: float = 0.95
+) -> Measured:
+    """Counts with a threshold that was chosen on other trials.
+
+    Args:
+        threshold: Guess "present" above it.
+        absent: [trials] the attack's statistic in one world.
+        present: [trials] in the other.
+        delta: The delta at which epsilon is meant.
+        confidence: Of the bound.
+    """
+    false_positives, true_positives = (int((world > threshold).sum()) for world in (absent, present))
+    epsilon = float(epsilon_lower_bound(false_positives, true_positives, len(absent), delta, confidence))
+    return Measured(threshold, false_positives, true_positives, len(absent), epsilon, delta, confidence)
 
 
 def best_threshold(absent: FloatArray, present: FloatArray, delta: float, confidence: float = 0.95) -> float:
@@ -115,6 +129,44 @@ def best_threshold(absent: FloatArray, present: FloatArray, delta: float, confid
     shown = epsilon_lower_bound(false_positives, true_positives, len(absent), delta, confidence)
     best = np.flatnonzero(shown == shown.max())
     return float(candidates[best[len(best) // 2]])
+
+
+def mu_lower_bound(right: ArrayLike, trials: int, confidence: float = 0.95) -> FloatArray:
+    """The largest mu of Gaussian DP that the counts refute.
+
+    Such a mechanism lets nobody be right more often than Phi(mu/2) about a world that was drawn evenly.
+
+    Args:
+        right: Right guesses, with a test that was fixed before.
+        trials: Guesses in all.
+        confidence: Of the bound.
+    """
+    return np.asarray(2 * norm.ppf(np.maximum(clopper_pearson_lower(right, trials, confidence), 0.5)))
+
+
+def smallest_cut(mu_reached: float, mu_allowed: float, trials: int, confidence: float, power: float = 0.9) -> float:
+    """How far noise may be cut before `mu_lower_bound` would exceed what is allowed, with probability `power`.
+
+    Args:
+        mu_reached: Of the attack as things are; noise at a share of its std makes it mu_reached/share.
+        mu_allowed: What is promised.
+        trials: Guesses in all.
+        confidence: Of the bound.
+        power: How surely the cut shall be caught.
+
+    Returns:
+        The largest share of the noise's std that would be caught; 0 where no cut would.
+    """
+    counts = np.arange(trials + 1)
+    refuting = np.flatnonzero(mu_lower_bound(counts, trials, confidence) > mu_allowed)
+    if not refuting.size or mu_reached <= 0:
+        return 0.0
+    least = refuting[0]
+    highest = 1 - 1e-15
+    if binom.sf(least - 1, trials, highest) < power:
+        return 0.0
+    needed = brentq(lambda rate: binom.sf(least - 1, trials, rate) - power, 0.5, highest, xtol=1e-15)
+    return float(min(1.0, mu_reached / (2 * norm.ppf(needed))))
 
 
 def _counts(successes: ArrayLike, trials: int, confidence: float) -> FloatArray:

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from murmurcast.algorithms.base import Air, Algorithm, Leaf, Local, Model
+from murmurcast._progress import Count, quiet
+from murmurcast.algorithms.base import Air, Algorithm, Leaf, Local, Model, Slots
 from murmurcast.engine import layout as layouts
 from murmurcast.engine import loop, train
 from murmurcast.engine.train import Point
@@ -29,7 +30,7 @@ class Transcript(NamedTuple):
     """What happened on the air, and where it led.
 
     Attributes:
-        sent: [seed, epoch, node, dim] the signal of every node.
+        sent: [seed, epoch, node, dim] the signal of every node; through `Slots` [seed, epoch, node, neighbour, dim].
         heard: [seed, epoch, node, dim] the over-the-air sum at every receiver.
         own: [seed, node, dim] the models after the last epoch; they stay on the nodes.
         published: [seed, node, dim] the models that may be given away.
@@ -75,25 +76,30 @@ class Receiving(NamedTuple):
 
 
 def transcripts(
-    algorithm: Algorithm, problem: Problem, seeds: Iterable[int], precision: Precision = "float32"
+    algorithm: Algorithm,
+    problem: Problem,
+    seeds: Iterable[int],
+    precision: Precision = "float32",
+    on_epoch: Count = quiet,
 ) -> Transcript:
     """Runs an algorithm on a problem for all seeds at once and keeps what was on the air.
 
     Args:
-        algorithm: One whose nodes send one signal to all.
+        algorithm: One whose nodes talk over the air.
         problem: What they learn; it must be the one that was planned for, and small.
         seeds: One run each, the same as `murmurcast.run` makes of them.
         precision: "float32", or "float64" at half the speed.
+        on_epoch: Called about twice a second with (epochs done, epochs in all).
 
     Raises:
-        Error: Signals are not multicast, or the tape would be too large.
+        Error: Nothing is on the air, or the tape would be too large.
     """
     seeds = tuple(operator.index(seed) for seed in seeds)
     demand_settings(seeds, None, None, precision)
     demand_planned_for(algorithm, problem)
     dtype, epochs = np.dtype(precision), algorithm.plan.schedule.epochs
-    _demand_multicast(algorithm)
-    _demand_room(2 * len(seeds) * epochs * problem.nodes * problem.dim * dtype.itemsize)
+    _demand_on_air(algorithm)
+    _demand_room(bytes_of_tape(algorithm, problem, dtype.itemsize) * len(seeds))
     needed = problem.nodes * (problem.bytes_per_gradient + problem.dim * dtype.itemsize)
     layout = layouts.layout(problem.nodes, len(seeds), needed)
     with jax.enable_x64(precision == "float64"):
@@ -101,22 +107,30 @@ def transcripts(
         point = Point(0, program.start)
         while point.epoch < epochs:
             point = train.advance(program, point, epochs)
+            on_epoch(point.epoch, epochs)
         state = train.taken_out(layout, point.carry).state
     return _by_seed(state, problem.dim)
+
+
+def bytes_of_tape(algorithm: Algorithm, problem: Problem, bytes_per_number: int = 4) -> int:
+    """What one seed's tape takes."""
+    signals = 1 + (_links(algorithm) or (1,))[0]  # one sum heard, and one signal or several sent
+    return algorithm.plan.schedule.epochs * problem.nodes * problem.dim * signals * bytes_per_number
 
 
 def taped(algorithm: Algorithm, shape: tuple[int, ...]) -> Algorithm:
     """The same algorithm, its state a `Taped`.
 
     Args:
-        algorithm: Any that sends one signal an epoch.
+        algorithm: Any.
         shape: Of one model.
     """
-    epochs = algorithm.plan.schedule.epochs
+    epochs, links = algorithm.plan.schedule.epochs, _links(algorithm)
 
     def init(start: Model) -> Taped:
-        tape = jnp.zeros((*start.shape[: start.ndim - len(shape)], epochs, *shape), start.dtype)
-        return Taped(algorithm.init(start), tape, tape)
+        leading = start.shape[: start.ndim - len(shape)]
+        sent, heard = (jnp.zeros((*leading, epochs, *signal), start.dtype) for signal in ((*links, *shape), shape))
+        return Taped(algorithm.init(start), sent, heard)
 
     def send(here: Any, state: Taped, noise: jax.Array) -> jax.Array:
         return algorithm.send(here, state.inner, noise)
@@ -133,22 +147,29 @@ def taped(algorithm: Algorithm, shape: tuple[int, ...]) -> Algorithm:
 def _by_seed(state: Taped, dim: int) -> Transcript:
     """The tapes [nodes, seeds, epochs, ...] and models [nodes, seeds, ...], seeds first."""
 
-    def tape(values: NDArray[Any]) -> NDArray[Any]:
-        return values.reshape(*values.shape[:3], dim).transpose(1, 2, 0, 3)
+    def tape(values: NDArray[Any], links: tuple[int, ...] = ()) -> NDArray[Any]:
+        return np.moveaxis(values.reshape(*values.shape[:3], *links, dim), 0, 2)
 
     def model(values: NDArray[Any]) -> NDArray[Any]:
         return values.reshape(*values.shape[:2], dim).swapaxes(0, 1)
 
     # As typed, the state holds arrays of JAX; `taken_out` made NumPy's of them.
     sent, heard, own, published = map(np.asarray, (state.sent, state.heard, state.own, state.published))
-    return Transcript(tape(sent), tape(heard), model(own), model(published))
+    links = sent.shape[3:4] if sent.ndim > heard.ndim else ()
+    return Transcript(tape(sent, links), tape(heard), model(own), model(published))
 
 
-def _demand_multicast(algorithm: Algorithm) -> None:
-    if not isinstance(algorithm.medium, Air):
+def _links(algorithm: Algorithm) -> tuple[int, ...]:
+    """(signals a node sends in an epoch,) where it sends several."""
+    medium = algorithm.medium
+    return (int(np.diff(medium.gains.indptr).max()),) if isinstance(medium, Slots) else ()
+
+
+def _demand_on_air(algorithm: Algorithm) -> None:
+    if not isinstance(algorithm.medium, Air | Slots):
         raise Error(
-            f'"{algorithm.name}" does not send one signal to all: its medium is {type(algorithm.medium).__name__}',
-            hint='keep transcripts of an algorithm that multicasts, such as "power-controlled"',
+            f'nothing of "{algorithm.name}" is on the air: its medium is {type(algorithm.medium).__name__}',
+            hint='choose an algorithm whose nodes talk to each other, such as "power-controlled"',
         )
 
 

@@ -11,6 +11,7 @@ is counted.
 
 from typing import Literal, NamedTuple
 
+import jax
 import numpy as np
 from scipy.stats import norm
 
@@ -18,14 +19,15 @@ from murmurcast._check import FloatArray
 from murmurcast._progress import Stage, quiet
 from murmurcast.algorithms.power_controlled import power_controlled
 from murmurcast.attacks.bounds import Measured, epsilon_lower_bound, measure
-from murmurcast.attacks.likelihood_ratio import Worlds, gradients_of, log_likelihood_ratio, view
+from murmurcast.attacks.receivers import listen, view
+from murmurcast.attacks.replay import replay
 from murmurcast.attacks.transcript import Transcript, transcripts
 from murmurcast.data.base import Dataset
 from murmurcast.data.partition import Partition, Sorted
 from murmurcast.network.graph import Network
 from murmurcast.planner import plan as make_plan
 from murmurcast.plans import Budget, Plan, PowerRule
-from murmurcast.privacy import gaussian
+from murmurcast.privacy import gaussian, linear
 from murmurcast.privacy.per_epoch import PaperClaim
 from murmurcast.problems.ridge import RidgeRegression
 from murmurcast.reproduction.material import Curve, Finding, Table
@@ -178,23 +180,40 @@ def _both_worlds(plan: Plan, trials: int) -> Kept:
 
 def attacked(plan: Plan, kept: Kept, observers: tuple[int, ...], delta: float) -> Attack:
     """What observers learn of the target from what was sent and heard in both worlds, at a delta."""
-    worlds = Worlds(TARGET, _DIRECTION, gradients_of(problem("half way")))
-    absent, present = (log_likelihood_ratio(plan, view(plan, world, observers), worlds) for world in kept)
+    absent, present = (log_likelihood_ratio(plan, world, observers) for world in kept)
     mu = float(plan.linear_common(observers)[TARGET])
     certified = float(gaussian.epsilon(plan.certificate.mu[TARGET], delta))
-    linear = float(gaussian.epsilon(mu, delta))
-    return Attack(plan, observers, mu, linear, certified, absent, present, measure(absent, present, delta))
+    linearly = float(gaussian.epsilon(mu, delta))
+    return Attack(plan, observers, mu, linearly, certified, absent, present, measure(absent, present, delta))
+
+
+def log_likelihood_ratio(plan: Plan, transcript: Transcript, observers: tuple[int, ...]) -> FloatArray:
+    """[trials] of "present" over "absent", for what observers have of the runs."""
+    hidden = linear.hidden_from(plan.mixing.weights.toarray(), observers)
+    seen = view(plan, transcript, observers)
+    with jax.enable_x64(True):
+        seeds = tuple(range(len(seen.said)))  # of minibatches, and there are none
+        followed = replay(power_controlled(plan), problem("half way"), None, hidden, seeds)
+        found = listen(plan, seen, followed, TARGET, float(plan.sensitivity[TARGET]))
+    return np.asarray(found.matched() @ _DIRECTION)
 
 
 def _changes(plan: Plan, kept: Kept) -> tuple[tuple[float, float], float]:
     """How far the worlds' gradients differ on what was really sent, over S; and how safely the record is clipped."""
     points = [_mixed_points(plan, world) for world in kept]
     reached = max(float(np.abs(at[:, :, TARGET] @ _DIRECTION).max()) for at in points)
-    some = np.concatenate([at[:_CHECKED].reshape(-1, *at.shape[2:]) for at in points])
-    present, absent = (gradients_of(problem(world))(some)[:, TARGET] for world in ("present", "absent"))
+    some = np.concatenate([at[:_CHECKED, :, TARGET].reshape(-1, at.shape[-1]) for at in points])
+    present, absent = (_gradients(problem(world), some) for world in ("present", "absent"))
     change = (present - absent) / plan.sensitivity[TARGET]
     along, length = change @ _DIRECTION, np.linalg.norm(change, axis=1)
     return (float(along.min()), float(length.max())), (_FAR - reached - _CLIP) / _CLIP
+
+
+def _gradients(problem: RidgeRegression, points: FloatArray) -> FloatArray:
+    """[points, dim] of the target, in float64."""
+    with jax.enable_x64(True):
+        mine = jax.tree.map(lambda leaf: np.asarray(leaf)[TARGET], problem.local_data())
+        return np.asarray(jax.vmap(lambda at: problem.gradient_at_public(at, mine, jax.random.key(0)))(points))
 
 
 def _mixed_points(plan: Plan, transcript: Transcript) -> FloatArray:

@@ -1,0 +1,28 @@
+"""What an attacker has of canaries: readings that are standard normal noise, and a shift between the worlds."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from murmurcast._check import FloatArray
+
+
+class Evidence(NamedTuple):
+    """Readings of every canary, whitened by what is claimed of the noise.
+
+    Attributes:
+        readings: [readings, runs, canaries] with unit variance, not correlated, if all is as claimed.
+        shift: [readings] from a canary's world -1 to its world +1, under gradients that do not react to hidden states.
+    """
+
+    readings: FloatArray
+    shift: FloatArray
+
+    @property
+    def mu(self) -> float:
+        """How far the worlds lie apart for this attacker, if all is as claimed. A diagnostic."""
+        return float(np.linalg.norm(self.shift))
+
+    def matched(self) -> FloatArray:
+        """[runs, canaries] the log likelihood ratio of world +1 over world -1, if all is as claimed."""
+        return np.asarray(np.tensordot(self.shift, self.readings, axes=1))

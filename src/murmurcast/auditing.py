@@ -1,0 +1,347 @@
+"""Attacks a system with canaries, and says what that shows of its promise."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy.stats import norm
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast._progress import Count, Stage, quiet
+from murmurcast.algorithms.base import Air, Algorithm
+from murmurcast.attacks import bounds, canaries, clipping, one_run, published, receivers
+from murmurcast.attacks.canaries import Canaries
+from murmurcast.attacks.eavesdropper import overhear
+from murmurcast.attacks.evidence import Evidence
+from murmurcast.attacks.guessing import Guesses, Numbers, guess
+from murmurcast.attacks.replay import replay
+from murmurcast.attacks.transcript import Transcript, bytes_of_tape, transcripts
+from murmurcast.errors import Error
+from murmurcast.privacy import gaussian, linear
+from murmurcast.problems.base import Problem
+from murmurcast.runner import demand_planned_for
+
+FALSE_POSITIVE_RATES = (0.1, 0.01, 0.001)
+Verdict = Literal["not falsified", "FALSIFIED", "nothing is promised"]
+_CANARIES = 16_000  # enough to find halved noise where epsilon 0.3 is promised at delta 1e-5
+_BEST_MU = 2.0  # canaries of a larger mu are guessed nearly always right, whatever is done to the noise
+_TOGETHER = 2**28  # bytes of tape held at once
+_BOUNDS = 4  # of every attack: two of mu, two of epsilon; all hold together
+_SEARCHED = 64  # receivers among which the one that learns most is looked for
+
+
+class Attack(NamedTuple):
+    """What one adversary showed.
+
+    Attributes:
+        adversary: Who it is.
+        mu_linear: What it would reach under linear gradients, if all is as claimed. A diagnostic.
+        filter: Which filter showed more: "matched", made for the claim, or "learned" from canaries that are told.
+        guesses: Canaries that were guessed by this filter.
+        right: How many of them rightly.
+        mu: At least this.
+        epsilon_by_counts: At least this, by Clopper-Pearson bounds of false and true positives.
+        epsilon_one_run: At least this, by the bound for many canaries in one run.
+        true_positives: Rates at `FALSE_POSITIVE_RATES`; not a number where there are too few canaries to tell.
+        caught_from: The largest share of the noise's std that would have been caught; 0 where no cut would.
+    """
+
+    adversary: str
+    mu_linear: float
+    filter: Literal["matched", "learned"]
+    guesses: int
+    right: int
+    mu: float
+    epsilon_by_counts: float
+    epsilon_one_run: float
+    true_positives: tuple[float, ...]
+    caught_from: float
+
+    @property
+    def epsilon(self) -> float:
+        """The better of both bounds; neither assumes anything of the mechanism."""
+        return max(self.epsilon_by_counts, self.epsilon_one_run)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Audit:
+    """What attacks on a system showed. All bounds hold together with the confidence.
+
+    Attributes:
+        algorithm: Its name.
+        unit: What is promised to be hidden.
+        target: The node under attack.
+        runs: How many were made.
+        canaries: How many in each run.
+        share: Size of a canary's change, as a share of the sensitivity.
+        delta: At which every epsilon is meant.
+        confidence: Of all bounds together.
+        mu_promised: For a change of this size; infinite where nothing is promised.
+        attacks: What every adversary showed.
+        clip: Largest change of the target's gradient that hostile data made, as a share of the sensitivity; None where
+            no data could be made hostile.
+    """
+
+    algorithm: str
+    unit: str
+    target: int
+    runs: int
+    canaries: int
+    share: float
+    delta: float
+    confidence: float
+    mu_promised: float
+    attacks: tuple[Attack, ...]
+    clip: float | None
+
+    @property
+    def epsilon_promised(self) -> float:
+        """For a change of the canaries' size."""
+        return float(gaussian.epsilon(self.mu_promised, self.delta)) if np.isfinite(self.mu_promised) else np.inf
+
+    @property
+    def true_positives_allowed(self) -> tuple[float, ...]:
+        """The largest rates that the promise allows at `FALSE_POSITIVE_RATES`."""
+        return tuple(float(norm.cdf(norm.ppf(rate) + self.mu_promised)) for rate in FALSE_POSITIVE_RATES)
+
+    @property
+    def falsified_by(self) -> tuple[str, ...]:
+        """Everything that contradicts the promise."""
+        found = [attack.adversary for attack in self.attacks if self._refutes(attack)]
+        beyond = self.clip is not None and self.clip > clipping.MOST and np.isfinite(self.mu_promised)
+        return (*found, "hostile data") if beyond else tuple(found)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the promise stands."""
+        if not np.isfinite(self.mu_promised):
+            return "nothing is promised"
+        return "FALSIFIED" if self.falsified_by else "not falsified"
+
+    @property
+    def caught_from(self) -> float:
+        """The largest share of the noise's std that would have been caught, with probability 0.9."""
+        return max(attack.caught_from for attack in self.attacks)
+
+    def _refutes(self, attack: Attack) -> bool:
+        return attack.mu > self.mu_promised or attack.epsilon > self.epsilon_promised
+
+
+def audit(
+    algorithm: Algorithm,
+    problem: Problem,
+    *,
+    actual: Algorithm | None = None,
+    target: int | None = None,
+    coalition: tuple[int, ...] | None = None,
+    runs: int | None = None,
+    seed: int = 0,
+    confidence: float = 0.95,
+    on_stage: Stage = quiet,
+    on_epoch: Count = quiet,
+) -> Audit:
+    """Plants canaries at a node, runs the real system, and lets adversaries guess them from what they really have.
+
+    An audit can refute a promise. It cannot prove one: whatever it did not try may still leak.
+
+    Args:
+        algorithm: What the nodes claim to do; it carries the plan and the promise.
+        problem: What they learn; it must be the one that was planned for.
+        actual: What the nodes really do, such as an implementation of your own; the algorithm itself by default.
+        target: The node under attack; the one that pays most by default.
+        coalition: Receivers that act together; everybody but the target by default.
+        runs: How many runs; by default as many as make about 16,000 canaries.
+        seed: Of runs, signs and splits; the same seed gives the same audit.
+        confidence: Of all bounds together.
+        on_stage: Told what begins.
+        on_epoch: Told (epochs done, epochs in all) of the stage.
+    """
+    plan, nodes = algorithm.plan, algorithm.plan.network.nodes
+    demand_planned_for(algorithm, problem)
+    _check.fraction(confidence=confidence)
+    _demand_exposure(algorithm)
+    promised = algorithm.promise.mu
+    if target is None:
+        target = int(np.argmax(plan.certificate.mu))
+    members = _coalition(nodes, target, coalition)
+    runs = -(-_CANARIES // problem.dim) if runs is None else runs
+    _check.at_least(1, runs=runs)
+    share = min(1.0, _BEST_MU / float(plan.certificate.mu[target]))
+    planted = canaries.draw(plan, target, problem.dim, runs, share, seed)
+    system = _System(algorithm, actual or algorithm, problem, planted, seed, on_stage, on_epoch)
+    evidence = _gather(system, _adversaries(system, members))
+    on_stage("guessing")
+    each = 1 - (1 - confidence) / (_BOUNDS * len(evidence))
+    limit = share * float(promised[target])
+    delta = plan.budget.delta
+    attacks = tuple(
+        _attack(who, found, guess(found, planted.signs, seed), limit, delta, each) for who, found in evidence.items()
+    )
+    on_stage("trying hostile data")
+    return Audit(
+        algorithm=algorithm.name,
+        unit=plan.budget.unit,
+        target=target,
+        runs=runs,
+        canaries=problem.dim,
+        share=share,
+        delta=delta,
+        confidence=confidence,
+        mu_promised=limit,
+        attacks=attacks,
+        clip=clipping.largest_change(problem, plan.budget.unit, target, seed),
+    )
+
+
+class _System(NamedTuple):
+    """What is attacked, and whom to tell."""
+
+    claimed: Algorithm
+    actual: Algorithm
+    problem: Problem
+    canaries: Canaries
+    seed: int
+    on_stage: Stage
+    on_epoch: Count
+
+
+Adversary = Callable[[Canaries, Transcript, tuple[int, ...]], dict[str, Evidence]]
+
+
+def _gather(system: _System, adversaries: list[Adversary]) -> dict[str, Evidence]:
+    """All evidence of all runs, as many runs at once as memory allows."""
+    parts: list[dict[str, Evidence]] = []
+    for group in _groups(system):
+        seeds = tuple(system.seed + run for run in group)
+        here = system.canaries._replace(signs=system.canaries.signs[group])
+        system.on_stage("running")
+        planted = canaries.planted(system.actual, here, system.problem.shape)
+        transcript = transcripts(planted, system.problem, seeds, on_epoch=system.on_epoch)
+        parts.append({who: found for make in adversaries for who, found in make(here, transcript, seeds).items()})
+    return {
+        who: Evidence(np.concatenate([part[who].readings for part in parts], axis=1), found.shift)
+        for who, found in parts[0].items()
+    }
+
+
+def _groups(system: _System) -> "Iterator[list[int]]":
+    together = max(1, _TOGETHER // bytes_of_tape(system.actual, system.problem))
+    runs = range(len(system.canaries.signs))
+    for start in range(0, len(runs), together):
+        yield list(runs[start : start + together])
+
+
+def _adversaries(system: _System, coalition: tuple[int, ...]) -> list[Adversary]:
+    """Everybody who attacks; receivers and published models alone only where Algorithm 1's filter fits."""
+    plan, target = system.claimed.plan, system.canaries.target
+
+    def eavesdropper(here: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:
+        system.on_stage("the eavesdropper listens")
+        found = overhear(system.claimed, system.problem, here, transcript, seeds, system.on_epoch)
+        return {"eavesdropper": found.air, "published models, with the air": found.published}
+
+    def receiver(members: tuple[int, ...], name: str) -> Adversary:
+        def listen(here: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:
+            system.on_stage(f"{name} listens")
+            hidden = linear.hidden_from(plan.mixing.weights.toarray(), members)
+            followed = replay(system.claimed, system.problem, here, hidden, seeds)
+            seen = receivers.view(plan, transcript, members)
+            return {name: receivers.listen(plan, seen, followed, target, here.change, system.on_epoch)}
+
+        return listen
+
+    if not _is_algorithm_1(system.claimed):
+        return [eavesdropper]
+    worst = _worst_receiver(system.claimed, target)
+    attackers = [receiver((worst,), f"receiver {worst}")]
+    if coalition != (worst,):
+        attackers.append(receiver(coalition, f"receivers {', '.join(map(str, coalition))} together"))
+    return [*attackers, eavesdropper, _holder(system)]
+
+
+def _holder(system: _System) -> Adversary:
+    """Who has the published models and nothing else."""
+    claimed, here = system.claimed, canaries.half_way(system.canaries, 1)
+    quietly = claimed._replace(sending=claimed.sending._replace(noise=np.zeros_like(claimed.sending.noise)))
+
+    def hold(planted: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:  # noqa: ARG001
+        system.on_stage("the holder of published models looks")
+        half = canaries.planted(quietly, here, system.problem.shape)
+        expected = transcripts(half, system.problem, (system.seed,), on_epoch=system.on_epoch).published[0]
+        return {"published models alone": published.hold(claimed, planted, transcript, expected)}
+
+    return hold
+
+
+def _attack(who: str, evidence: Evidence, guesses: Guesses, limit: float, delta: float, confidence: float) -> Attack:
+    """What one adversary showed; `confidence` is that of each bound."""
+    everything: Numbers = np.arange(len(guesses.signs))
+    split = guesses.split
+    filters = {"matched": (guesses.matched, everything), "learned": (guesses.learned, split.counting)}
+    right = {name: guesses.right(*with_which) for name, with_which in filters.items()}
+    trials = {name: len(which) for name, (_, which) in filters.items()}
+    shown = {name: float(bounds.mu_lower_bound(right[name], trials[name], confidence)) for name in filters}
+    best: Literal["matched", "learned"] = "learned" if shown["learned"] > shown["matched"] else "matched"
+    reached = {name: 2 * norm.ppf(min(right[name] / trials[name], 1 - 0.5 / trials[name])) for name in filters}
+    if not evidence.mu:  # it reads no noise, so no cut of noise would help it
+        limit = np.inf
+    caught = max(bounds.smallest_cut(float(reached[name]), limit, trials[name], confidence) for name in filters)
+    statistic = guesses.better()
+    choose, count = ((statistic[which], guesses.signs[which]) for which in (split.choosing, split.counting))
+    threshold = bounds.best_threshold(*_by_world(*choose), delta, confidence)
+    return Attack(
+        adversary=who,
+        mu_linear=evidence.mu,
+        filter=best,
+        guesses=trials[best],
+        right=right[best],
+        mu=shown[best],
+        epsilon_by_counts=bounds.counted(threshold, *_by_world(*count), delta, confidence).epsilon,
+        epsilon_one_run=one_run.measure(choose, count, delta, confidence).epsilon,
+        true_positives=tuple(_true_positives(*count, rate) for rate in FALSE_POSITIVE_RATES),
+        caught_from=caught,
+    )
+
+
+def _true_positives(statistic: FloatArray, signs: FloatArray, rate: float) -> float:
+    absent, present = _by_world(statistic, signs)
+    if len(absent) * rate < 1:
+        return float("nan")
+    return float((present > np.quantile(absent, 1 - rate, method="higher")).mean())
+
+
+def _by_world(statistic: FloatArray, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Absent and present, as many of one as of the other."""
+    absent, present = statistic[signs < 0], statistic[signs > 0]
+    trials = min(len(absent), len(present))
+    return absent[:trials], present[:trials]
+
+
+def _worst_receiver(algorithm: Algorithm, target: int) -> int:
+    """The receiver that learns most of the target by the linear diagnostic, looked for among its neighbours first."""
+    plan = algorithm.plan
+    near = plan.network.gains[[target]].indices
+    others = np.setdiff1d(np.arange(plan.network.nodes), [target, *near])
+    searched = [int(node) for node in (*near, *others)][:_SEARCHED]
+    return max(searched, key=lambda node: float(plan.linear_common((node,))[target]))
+
+
+def _coalition(nodes: int, target: int, given: tuple[int, ...] | None) -> tuple[int, ...]:
+    if not 0 <= target < nodes:
+        raise Error(f"target is {target}, and nodes are 0 to {nodes - 1}", hint="name one of them")
+    members = given if given is not None else tuple(node for node in range(nodes) if node != target)
+    members = tuple(sorted(_check.observers(nodes, members)))
+    if target in members:
+        raise Error(f"node {target} is in the coalition against itself", hint="name another target, or leave it out")
+    return members
+
+
+def _is_algorithm_1(algorithm: Algorithm) -> bool:
+    return isinstance(algorithm.medium, Air) and "publish" in algorithm.settings
+
+
+def _demand_exposure(algorithm: Algorithm) -> None:
+    if algorithm.plan.schedule.epochs < 2:
+        raise Error("one epoch sends nothing that depends on data", hint="plan for at least 2 epochs")
