@@ -1,6 +1,5 @@
 """Attacks a system with canaries, and says what that shows of its promise."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -10,16 +9,13 @@ from scipy.stats import norm
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, Stage, quiet
-from murmurcast.algorithms.base import Air, Algorithm
-from murmurcast.attacks import bounds, canaries, clipping, one_run, published, receivers
-from murmurcast.attacks.canaries import Canaries
-from murmurcast.attacks.eavesdropper import overhear
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.attacks import bounds, canaries, clipping, one_run
+from murmurcast.attacks.adversaries import System, gather
 from murmurcast.attacks.evidence import Evidence
 from murmurcast.attacks.guessing import Guesses, Numbers, guess
-from murmurcast.attacks.replay import replay
-from murmurcast.attacks.transcript import Transcript, bytes_of_tape, transcripts
 from murmurcast.errors import Error
-from murmurcast.privacy import gaussian, linear
+from murmurcast.privacy import gaussian
 from murmurcast.problems.base import Problem
 from murmurcast.runner import demand_planned_for
 
@@ -27,9 +23,7 @@ FALSE_POSITIVE_RATES = (0.1, 0.01, 0.001)
 Verdict = Literal["not falsified", "FALSIFIED", "nothing is promised"]
 _CANARIES = 16_000  # enough to find halved noise where epsilon 0.3 is promised at delta 1e-5
 _BEST_MU = 2.0  # canaries of a larger mu are guessed nearly always right, whatever is done to the noise
-_TOGETHER = 2**28  # bytes of tape held at once
 _BOUNDS = 4  # of every attack: two of mu, two of epsilon; all hold together
-_SEARCHED = 64  # receivers among which the one that learns most is looked for
 
 
 class Attack(NamedTuple):
@@ -44,7 +38,7 @@ class Attack(NamedTuple):
         mu: At least this.
         epsilon_by_counts: At least this, by Clopper-Pearson bounds of false and true positives.
         epsilon_one_run: At least this, by the bound for many canaries in one run.
-        true_positives: Rates at `FALSE_POSITIVE_RATES`; not a number where there are too few canaries to tell.
+        true_positives: Rates at `FALSE_POSITIVE_RATES`; None where there are too few canaries to tell.
         caught_from: The largest share of the noise's std that would have been caught; 0 where no cut would.
     """
 
@@ -56,7 +50,7 @@ class Attack(NamedTuple):
     mu: float
     epsilon_by_counts: float
     epsilon_one_run: float
-    true_positives: tuple[float, ...]
+    true_positives: tuple[float | None, ...]
     caught_from: float
 
     @property
@@ -161,8 +155,6 @@ def audit(
     plan, nodes = algorithm.plan, algorithm.plan.network.nodes
     demand_planned_for(algorithm, problem)
     _check.fraction(confidence=confidence)
-    _demand_exposure(algorithm)
-    promised = algorithm.promise.mu
     if target is None:
         target = int(np.argmax(plan.certificate.mu))
     members = _coalition(nodes, target, coalition)
@@ -170,15 +162,11 @@ def audit(
     _check.at_least(1, runs=runs)
     share = min(1.0, _BEST_MU / float(plan.certificate.mu[target]))
     planted = canaries.draw(plan, target, problem.dim, runs, share, seed)
-    system = _System(algorithm, actual or algorithm, problem, planted, seed, on_stage, on_epoch)
-    evidence = _gather(system, _adversaries(system, members))
+    system = System(algorithm, actual or algorithm, problem, planted, seed, on_stage, on_epoch)
+    evidence = gather(system, members)
     on_stage("guessing")
-    each = 1 - (1 - confidence) / (_BOUNDS * len(evidence))
-    limit = share * float(promised[target])
-    delta = plan.budget.delta
-    attacks = tuple(
-        _attack(who, found, guess(found, planted.signs, seed), limit, delta, each) for who, found in evidence.items()
-    )
+    limit, delta = share * float(algorithm.promise.mu[target]), plan.budget.delta
+    attacks = judge(evidence, planted.signs, limit, delta, confidence, seed)
     on_stage("trying hostile data")
     return Audit(
         algorithm=algorithm.name,
@@ -195,84 +183,28 @@ def audit(
     )
 
 
-class _System(NamedTuple):
-    """What is attacked, and whom to tell."""
+def judge(
+    evidence: dict[str, Evidence],
+    signs: FloatArray,
+    mu_promised: float,
+    delta: float,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> tuple[Attack, ...]:
+    """What evidence shows.
 
-    claimed: Algorithm
-    actual: Algorithm
-    problem: Problem
-    canaries: Canaries
-    seed: int
-    on_stage: Stage
-    on_epoch: Count
-
-
-Adversary = Callable[[Canaries, Transcript, tuple[int, ...]], dict[str, Evidence]]
-
-
-def _gather(system: _System, adversaries: list[Adversary]) -> dict[str, Evidence]:
-    """All evidence of all runs, as many runs at once as memory allows."""
-    parts: list[dict[str, Evidence]] = []
-    for group in _groups(system):
-        seeds = tuple(system.seed + run for run in group)
-        here = system.canaries._replace(signs=system.canaries.signs[group])
-        system.on_stage("running")
-        planted = canaries.planted(system.actual, here, system.problem.shape)
-        transcript = transcripts(planted, system.problem, seeds, on_epoch=system.on_epoch)
-        parts.append({who: found for make in adversaries for who, found in make(here, transcript, seeds).items()})
-    return {
-        who: Evidence(np.concatenate([part[who].readings for part in parts], axis=1), found.shift)
-        for who, found in parts[0].items()
-    }
-
-
-def _groups(system: _System) -> "Iterator[list[int]]":
-    together = max(1, _TOGETHER // bytes_of_tape(system.actual, system.problem))
-    runs = range(len(system.canaries.signs))
-    for start in range(0, len(runs), together):
-        yield list(runs[start : start + together])
-
-
-def _adversaries(system: _System, coalition: tuple[int, ...]) -> list[Adversary]:
-    """Everybody who attacks; receivers and published models alone only where Algorithm 1's filter fits."""
-    plan, target = system.claimed.plan, system.canaries.target
-
-    def eavesdropper(here: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:
-        system.on_stage("the eavesdropper listens")
-        found = overhear(system.claimed, system.problem, here, transcript, seeds, system.on_epoch)
-        return {"eavesdropper": found.air, "published models, with the air": found.published}
-
-    def receiver(members: tuple[int, ...], name: str) -> Adversary:
-        def listen(here: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:
-            system.on_stage(f"{name} listens")
-            hidden = linear.hidden_from(plan.mixing.weights.toarray(), members)
-            followed = replay(system.claimed, system.problem, here, hidden, seeds)
-            seen = receivers.view(plan, transcript, members)
-            return {name: receivers.listen(plan, seen, followed, target, here.change, system.on_epoch)}
-
-        return listen
-
-    if not _is_algorithm_1(system.claimed):
-        return [eavesdropper]
-    worst = _worst_receiver(system.claimed, target)
-    attackers = [receiver((worst,), f"receiver {worst}")]
-    if coalition != (worst,):
-        attackers.append(receiver(coalition, f"receivers {', '.join(map(str, coalition))} together"))
-    return [*attackers, eavesdropper, _holder(system)]
-
-
-def _holder(system: _System) -> Adversary:
-    """Who has the published models and nothing else."""
-    claimed, here = system.claimed, canaries.half_way(system.canaries, 1)
-    quietly = claimed._replace(sending=claimed.sending._replace(noise=np.zeros_like(claimed.sending.noise)))
-
-    def hold(planted: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:  # noqa: ARG001
-        system.on_stage("the holder of published models looks")
-        half = canaries.planted(quietly, here, system.problem.shape)
-        expected = transcripts(half, system.problem, (system.seed,), on_epoch=system.on_epoch).published[0]
-        return {"published models alone": published.hold(claimed, planted, transcript, expected)}
-
-    return hold
+    Args:
+        evidence: By adversary, readings of [runs, canaries].
+        signs: [runs, canaries].
+        mu_promised: For a change of the canaries' size; only an audit's power depends on it.
+        delta: At which every epsilon is meant.
+        confidence: Of all bounds together.
+        seed: Of the split of canaries into those that are learned from and those that are counted.
+    """
+    each = 1 - (1 - confidence) / (_BOUNDS * len(evidence))
+    return tuple(
+        _attack(who, found, guess(found, signs, seed), mu_promised, delta, each) for who, found in evidence.items()
+    )
 
 
 def _attack(who: str, evidence: Evidence, guesses: Guesses, limit: float, delta: float, confidence: float) -> Attack:
@@ -305,10 +237,10 @@ def _attack(who: str, evidence: Evidence, guesses: Guesses, limit: float, delta:
     )
 
 
-def _true_positives(statistic: FloatArray, signs: FloatArray, rate: float) -> float:
+def _true_positives(statistic: FloatArray, signs: FloatArray, rate: float) -> float | None:
     absent, present = _by_world(statistic, signs)
     if len(absent) * rate < 1:
-        return float("nan")
+        return None
     return float((present > np.quantile(absent, 1 - rate, method="higher")).mean())
 
 
@@ -319,15 +251,6 @@ def _by_world(statistic: FloatArray, signs: FloatArray) -> tuple[FloatArray, Flo
     return absent[:trials], present[:trials]
 
 
-def _worst_receiver(algorithm: Algorithm, target: int) -> int:
-    """The receiver that learns most of the target by the linear diagnostic, looked for among its neighbours first."""
-    plan = algorithm.plan
-    near = plan.network.gains[[target]].indices
-    others = np.setdiff1d(np.arange(plan.network.nodes), [target, *near])
-    searched = [int(node) for node in (*near, *others)][:_SEARCHED]
-    return max(searched, key=lambda node: float(plan.linear_common((node,))[target]))
-
-
 def _coalition(nodes: int, target: int, given: tuple[int, ...] | None) -> tuple[int, ...]:
     if not 0 <= target < nodes:
         raise Error(f"target is {target}, and nodes are 0 to {nodes - 1}", hint="name one of them")
@@ -336,12 +259,3 @@ def _coalition(nodes: int, target: int, given: tuple[int, ...] | None) -> tuple[
     if target in members:
         raise Error(f"node {target} is in the coalition against itself", hint="name another target, or leave it out")
     return members
-
-
-def _is_algorithm_1(algorithm: Algorithm) -> bool:
-    return isinstance(algorithm.medium, Air) and "publish" in algorithm.settings
-
-
-def _demand_exposure(algorithm: Algorithm) -> None:
-    if algorithm.plan.schedule.epochs < 2:
-        raise Error("one epoch sends nothing that depends on data", hint="plan for at least 2 epochs")

@@ -1,0 +1,132 @@
+"""Who attacks, with what each of them has of the real system's runs."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from murmurcast._progress import Count, Stage, quiet
+from murmurcast.algorithms.base import Air, Algorithm
+from murmurcast.attacks import canaries, published, receivers
+from murmurcast.attacks.canaries import Canaries
+from murmurcast.attacks.eavesdropper import overhear
+from murmurcast.attacks.evidence import Evidence
+from murmurcast.attacks.replay import replay
+from murmurcast.attacks.transcript import Transcript, bytes_of_tape, transcripts
+from murmurcast.privacy import linear
+from murmurcast.problems.base import Problem
+
+Adversary = Callable[[Canaries, Transcript, tuple[int, ...]], dict[str, Evidence]]
+_TOGETHER = 2**28  # bytes of tape held at once
+_SEARCHED = 64  # receivers among which the one that learns most is looked for
+
+
+class System(NamedTuple):
+    """What is attacked, and whom to tell.
+
+    Attributes:
+        claimed: What the nodes claim to do.
+        actual: What they do.
+        problem: What they learn.
+        canaries: What is planted, with signs for every run.
+        seed: Of the first run; the others count on.
+        on_stage: Told what begins.
+        on_epoch: Told (epochs done, epochs in all).
+    """
+
+    claimed: Algorithm
+    actual: Algorithm
+    problem: Problem
+    canaries: Canaries
+    seed: int = 0
+    on_stage: Stage = quiet
+    on_epoch: Count = quiet
+
+
+def gather(system: System, coalition: tuple[int, ...]) -> dict[str, Evidence]:
+    """Runs the real system, as many runs at once as memory allows, and lets every adversary take what it has.
+
+    Args:
+        system: What is attacked.
+        coalition: Receivers that act together.
+
+    Returns:
+        Evidence of all runs, by adversary.
+    """
+    adversaries, parts = _adversaries(system, coalition), []
+    for group in _groups(system):
+        seeds = tuple(system.seed + run for run in group)
+        here = system.canaries._replace(signs=system.canaries.signs[group])
+        system.on_stage("running")
+        planted = canaries.planted(system.actual, here, system.problem.shape)
+        transcript = transcripts(planted, system.problem, seeds, on_epoch=system.on_epoch)
+        parts.append({who: found for make in adversaries for who, found in make(here, transcript, seeds).items()})
+    return {
+        who: Evidence(np.concatenate([part[who].readings for part in parts], axis=1), found.shift)
+        for who, found in parts[0].items()
+    }
+
+
+def _groups(system: System) -> "Iterator[list[int]]":
+    together = max(1, _TOGETHER // bytes_of_tape(system.actual, system.problem))
+    runs = range(len(system.canaries.signs))
+    for start in range(0, len(runs), together):
+        yield list(runs[start : start + together])
+
+
+def _adversaries(system: System, coalition: tuple[int, ...]) -> list[Adversary]:
+    """Everybody who attacks; receivers and published models alone only where Algorithm 1's filter fits."""
+    plan, target = system.claimed.plan, system.canaries.target
+
+    def eavesdropper(here: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:
+        system.on_stage("the eavesdropper listens")
+        found = overhear(system.claimed, system.problem, here, transcript, seeds, system.on_epoch)
+        return {"eavesdropper": found.air, "published models, with the air": found.published}
+
+    def receiver(members: tuple[int, ...], name: str) -> Adversary:
+        def listen(here: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:
+            system.on_stage(f"{name} listens")
+            hidden = linear.hidden_from(plan.mixing.weights.toarray(), members)
+            followed = replay(system.claimed, system.problem, here, hidden, seeds)
+            seen = receivers.view(plan, transcript, members)
+            return {name: receivers.listen(plan, seen, followed, target, here.change, system.on_epoch)}
+
+        return listen
+
+    if not _is_algorithm_1(system.claimed):
+        return [eavesdropper]
+    worst = _worst_receiver(system.claimed, target)
+    listeners = dict.fromkeys([(worst,), coalition])  # once, if they are the same
+    return [*(receiver(members, _name(members)) for members in listeners), eavesdropper, _holder(system)]
+
+
+def _name(members: tuple[int, ...]) -> str:
+    listed = ", ".join(map(str, members))
+    return f"receiver {listed}" if len(members) == 1 else f"receivers {listed} together"
+
+
+def _holder(system: System) -> Adversary:
+    """Who has the published models and nothing else."""
+    claimed, here = system.claimed, canaries.half_way(system.canaries, 1)
+    quietly = claimed._replace(sending=claimed.sending._replace(noise=np.zeros_like(claimed.sending.noise)))
+
+    def hold(planted: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:  # noqa: ARG001
+        system.on_stage("the holder of published models looks")
+        half = canaries.planted(quietly, here, system.problem.shape)
+        expected = transcripts(half, system.problem, (system.seed,), on_epoch=system.on_epoch).published[0]
+        return {"published models alone": published.hold(claimed, planted, transcript, expected)}
+
+    return hold
+
+
+def _worst_receiver(algorithm: Algorithm, target: int) -> int:
+    """The receiver that learns most of the target by the linear diagnostic, looked for among its neighbours first."""
+    plan = algorithm.plan
+    near = plan.network.gains[[target]].indices
+    others = np.setdiff1d(np.arange(plan.network.nodes), [target, *near])
+    searched = [int(node) for node in (*near, *others)][:_SEARCHED]
+    return max(searched, key=lambda node: float(plan.linear_common((node,))[target]))
+
+
+def _is_algorithm_1(algorithm: Algorithm) -> bool:
+    return isinstance(algorithm.medium, Air) and "publish" in algorithm.settings

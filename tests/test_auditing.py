@@ -1,0 +1,266 @@
+"""Audits of real runs: honest systems stand, and every way of cutting corners is caught."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.central_dp import central_dp
+from murmurcast.algorithms.mped2fl import mped2fl
+from murmurcast.algorithms.noiseless import noiseless
+from murmurcast.algorithms.power_controlled import power_controlled
+from murmurcast.attacks import canaries
+from murmurcast.attacks.adversaries import System, gather
+from murmurcast.attacks.canaries import Canaries
+from murmurcast.attacks.evidence import Evidence
+from murmurcast.auditing import Attack, Audit, audit, judge
+from murmurcast.data.datasets import logistic
+from murmurcast.errors import Error
+from murmurcast.network.graph import Network
+from murmurcast.planner import plan
+from murmurcast.plans import Budget, Plan
+from murmurcast.problems.base import Problem
+from murmurcast.problems.quadratic import Quadratic
+from murmurcast.problems.softmax import SoftmaxRegression
+from murmurcast.schedule import Schedule
+from tests import faults
+from tests.conftest import asymmetric_network
+
+DIM, TARGET = 40, 2
+AUDITS, RUNS = 30, 50  # so many audits of so many runs each: 30 of 30 caught shows a power above 0.9 at 95 %
+Fault = Callable[[Algorithm], Algorithm]
+
+
+def bowls(nodes: int) -> Quadratic:
+    return Quadratic.random(nodes, DIM, seed=1)
+
+
+def planned(problem: Problem, network: Network, epsilon: float = 2.0, unit: str = "node", epochs: int = 8) -> Plan:
+    schedule = Schedule(epochs=epochs, step=0.5, noise_timing="aligned", noise_to_step="auto")
+    return plan(network, problem, Budget(epsilon=epsilon, unit=unit), schedule)  # type: ignore[arg-type]
+
+
+@cache
+def claimed() -> Algorithm:
+    return power_controlled(planned(bowls(5), asymmetric_network(3, 5)))
+
+
+def attacked(
+    algorithm: Algorithm, actual: Algorithm, problem: Problem, coalition: tuple[int, ...], share: float = 1.0
+) -> "tuple[Canaries, dict[str, Evidence]]":
+    """All runs of all audits at once."""
+    planted = canaries.draw(algorithm.plan, TARGET, problem.dim, AUDITS * RUNS, share, seed=5)
+    return planted, gather(System(algorithm, actual, problem, planted), coalition)
+
+
+def audits(
+    planted: Canaries, evidence: dict[str, Evidence], limit: float, delta: float = 1e-5
+) -> "list[dict[str, Attack]]":
+    """The same evidence as audits of few runs each."""
+    found = []
+    for number in range(AUDITS):
+        runs = slice(number * RUNS, (number + 1) * RUNS)
+        part = {who: Evidence(all_.readings[:, runs], all_.shift) for who, all_ in evidence.items()}
+        attacks = judge(part, planted.signs[runs], limit, delta, seed=number)
+        found.append({attack.adversary: attack for attack in attacks})
+    return found
+
+
+def power(found: "list[dict[str, Attack]]", limit: float, who: str | None = None) -> float:
+    """Share of audits in which somebody, or this adversary, shows more mu than the limit."""
+    return float(
+        np.mean([any(attack.mu > limit for name, attack in one.items() if who in (None, name)) for one in found])
+    )
+
+
+def mu_promised() -> float:
+    return float(claimed().promise.mu[TARGET])
+
+
+def everybody_else() -> tuple[int, ...]:
+    return (0, 1, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lambda algorithm: faults.noise_at(algorithm, 0.0),
+        lambda algorithm: faults.noise_at(algorithm, 0.5),
+        faults.own_noise_dropped,
+        faults.noise_reused,
+        faults.own_model_published,
+    ],
+    ids=["noise off", "noise halved", "own noise dropped", "noise reused", "x published"],
+)
+def test_faults_are_caught(fault: Fault) -> None:
+    planted, evidence = attacked(claimed(), fault(claimed()), bowls(5), everybody_else())
+    assert power(audits(planted, evidence, mu_promised()), mu_promised()) > 0.9
+
+
+def test_an_honest_system_stands_and_the_eavesdropper_reaches_the_promise() -> None:
+    planted, evidence = attacked(claimed(), claimed(), bowls(5), everybody_else())
+    found = audits(planted, evidence, mu_promised())
+    assert power(found, mu_promised()) <= 0.1  # at most 5 % in truth
+    assert evidence["eavesdropper"].mu == pytest.approx(mu_promised(), rel=1e-9)
+    at_once = judge(evidence, planted.signs, mu_promised(), 1e-5)
+    eavesdropper = next(attack for attack in at_once if attack.adversary == "eavesdropper")
+    assert 0.9 * mu_promised() < eavesdropper.mu < mu_promised()
+    expected = norm.cdf(norm.ppf((0.1, 0.01)) + mu_promised())
+    assert eavesdropper.true_positives[:2] == pytest.approx(expected, rel=0.1)
+
+
+def test_the_stated_power_is_that_of_repeated_audits() -> None:
+    """A cut that an audit says it would catch is caught in about 9 of 10 audits, and half that cut seldom."""
+    planted, evidence = attacked(claimed(), claimed(), bowls(5), everybody_else())
+    stated = np.median([max(a.caught_from for a in one.values()) for one in audits(planted, evidence, mu_promised())])
+    assert 0.5 < stated < 0.9
+    for share, least, most in ((stated, 0.6, 1.0), ((1 + stated) / 2, 0.0, 0.6)):
+        planted, evidence = attacked(claimed(), faults.noise_at(claimed(), float(share)), bowls(5), everybody_else())
+        assert least <= power(audits(planted, evidence, mu_promised()), mu_promised()) <= most
+
+
+def test_a_relay_with_a_state_dependent_gradient_leaks_more_than_the_linear_diagnostic() -> None:
+    """Line 2 - 1 - 0, observer 0: the relay overshoots, and what it heard comes out of its own noise."""
+    gains = np.array([[0, 0.6, 0], [0.7, 0, 0.8], [0, 0.9, 0]])
+    curvature = np.array([1.0, 40.0, 1.0])[:, None, None] * np.eye(DIM)
+    problem = Quadratic(curvature=curvature, centre=np.zeros((3, DIM)), clip=1e4)
+    schedule = Schedule(epochs=6, step=0.1, noise_timing="aligned", noise_to_step=1.0)
+    budget = Budget(epsilon=1e6, target="per-epoch")
+    made = plan(Network(gains=gains, power=[0.8, 1.3, 1.0]), problem, budget, schedule)
+    share = 2.0 / float(made.certificate.mu[TARGET])
+    planted, evidence = attacked(power_controlled(made), power_controlled(made), problem, (0,), share)
+    most = share * float(made.linear((0,)).mu_worst_upper[TARGET])
+    found = audits(planted, evidence, 2.0)
+    assert power(found, most, "receiver 0") > 0.9
+    assert power(found, 2.0) <= 0.1  # the certificate holds nevertheless
+
+
+def test_one_draw_for_all_links_of_mped2fl_is_caught() -> None:
+    """Independent noise on every link has a mu for the eavesdropper; with a shared draw two links cancel it."""
+    gains = np.array([[0, 0.5, 0.7, 0.4], [0.4, 0, 0.6, 0.6], [1.1, 0.9, 0, 0.8], [0.35, 0.3, 0.45, 0]])
+    problem = bowls(4)
+    schedule = Schedule(epochs=4, step=0.5, noise_timing="aligned", noise_to_step=6.0)
+    made = plan(Network(gains=gains), problem, Budget(epsilon=8.0), schedule, normaliser="max-degree", z="perron")
+    algorithm = mped2fl(made)
+    assert (algorithm.sending.noise[0, TARGET] > 0).all()  # the target is nobody's weakest sender
+    for actual, least, most in ((algorithm, 0.0, 0.1), (faults.one_draw_for_all_links(algorithm), 0.9, 1.0)):
+        planted, evidence = attacked(algorithm, actual, problem, (0,))
+        limit = evidence["eavesdropper"].mu
+        amplitude, noise = algorithm.sending.amplitude[0, TARGET], algorithm.sending.noise[0, TARGET]
+        told = made.sensitivity[TARGET] * np.linalg.norm(amplitude / noise) * np.sqrt(3)  # aligned: each epoch alike
+        assert limit == pytest.approx(told)
+        assert least <= power(audits(planted, evidence, limit), limit) <= most
+
+
+@pytest.mark.parametrize("publish", ["last", "average"])
+def test_records_of_real_data_at_the_mixed_point(publish: str) -> None:
+    data = logistic(examples=200, features=7, classes=4, seed=3).partition("sorted", 4)
+    problem = SoftmaxRegression(data=data, clip=0.5, l2=0.01)
+    algorithm = power_controlled(
+        planned(problem, asymmetric_network(5, 4), unit="record"),
+        publish=publish,  # type: ignore[arg-type]
+    )
+    honest = audit(algorithm, problem, runs=200)
+    assert (honest.verdict, honest.target) == ("not falsified", int(np.argmax(algorithm.promise.mu)))
+    assert honest.share == 1.0
+    assert honest.clip == pytest.approx(1.0, abs=0.02)
+    by_name = {attack.adversary: attack for attack in honest.attacks}
+    assert by_name["eavesdropper"].mu > 0.7 * honest.mu_promised
+    halved = audit(algorithm, problem, runs=200, actual=faults.noise_at(algorithm, 0.5))
+    assert halved.verdict == "FALSIFIED"
+    assert "eavesdropper" in halved.falsified_by
+
+
+def test_minibatches_are_granted_to_the_attacker() -> None:
+    data = logistic(examples=200, features=7, classes=4, seed=3).partition("sorted", 4)
+    problem = SoftmaxRegression(data=data, clip=0.5, batch=5)
+    algorithm = power_controlled(planned(problem, asymmetric_network(5, 4), unit="record"))
+    found = audit(algorithm, problem, runs=200)
+    assert found.verdict == "not falsified"
+    assert max(attack.mu for attack in found.attacks) > 0.7 * found.mu_promised
+
+
+def test_own_points_are_followed_at_node_level() -> None:
+    algorithm = power_controlled(claimed().plan, gradient_at="own")
+    found = audit(algorithm, bowls(5), runs=RUNS)
+    assert found.verdict == "not falsified"
+    assert max(attack.mu for attack in found.attacks) > 0.6 * found.mu_promised
+
+
+def test_an_unclipped_gradient_is_found() -> None:
+    """The plan promises for a clip that the problem does not apply: canaries behind the clip cannot see it."""
+
+    class Unclipped(SoftmaxRegression):
+        def gradient_at_public(self, model, mine, key):  # type: ignore[no-untyped-def]
+            return 3 * super().gradient_at_public(model, mine, key)
+
+    data = logistic(examples=200, features=7, classes=4, seed=3).partition("sorted", 4)
+    problem = Unclipped(data=data, clip=0.5)
+    algorithm = power_controlled(planned(problem, asymmetric_network(5, 4), unit="record"))
+    found = audit(algorithm, problem, runs=20)
+    assert found.clip == pytest.approx(3.0, abs=0.1)
+    assert (found.verdict, found.falsified_by) == ("FALSIFIED", ("hostile data",))
+
+
+def test_nothing_promised_is_not_falsified() -> None:
+    for algorithm in (noiseless(claimed().plan), mped2fl(claimed().plan)):
+        found = audit(algorithm, bowls(5), runs=20)
+        assert found.verdict == "nothing is promised"
+        assert max(attack.epsilon for attack in found.attacks) > 2.0
+
+
+def test_a_large_promise_is_tried_with_small_canaries() -> None:
+    problem = bowls(5)
+    made = planned(problem, asymmetric_network(3, 5), epsilon=200.0)
+    algorithm = power_controlled(made)
+    found = audit(algorithm, problem, runs=RUNS, target=TARGET)
+    assert found.share == pytest.approx(2.0 / made.certificate.mu[TARGET])
+    assert found.mu_promised == pytest.approx(2.0)
+    assert found.verdict == "not falsified"
+    assert audit(algorithm, problem, runs=RUNS, actual=faults.noise_at(algorithm, 0.8)).verdict == "FALSIFIED"
+
+
+def test_the_same_seed_gives_the_same_audit() -> None:
+    one, again, other = (audit(claimed(), bowls(5), runs=10, seed=seed).attacks for seed in (1, 1, 2))
+    assert one == again
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": 5}, "target is 5"),
+        ({"target": 1, "coalition": (0, 1)}, "against itself"),
+        ({"coalition": (7,)}, "7"),
+        ({"runs": 0}, "runs"),
+        ({"confidence": 1.0}, "confidence"),
+    ],
+)
+def test_wrong_wishes_are_errors(options: dict[str, int], message: str) -> None:
+    with pytest.raises(Error, match=message):
+        audit(claimed(), bowls(5), **options)  # type: ignore[arg-type]
+
+
+def test_what_is_not_on_the_air_is_an_error() -> None:
+    with pytest.raises(Error, match="on the air"):
+        audit(central_dp(claimed().plan), bowls(5), runs=1)
+
+
+def test_verdict_follows_from_the_attacks() -> None:
+    harmless = Attack("nobody", 0.1, "matched", 100, 50, 0.0, 0.0, 0.0, (0.1, 0.01, 0.001), 0.5)
+    common = {"algorithm": "any", "unit": "node", "target": 0, "runs": 1, "canaries": 100, "share": 1.0}
+    numbers = {"delta": 1e-5, "confidence": 0.95, "mu_promised": 0.5, "clip": 1.0}
+
+    def verdict(**changed: object) -> str:
+        return Audit(**(common | numbers | {"attacks": (harmless,)} | changed)).verdict  # type: ignore[arg-type]
+
+    assert verdict() == "not falsified"
+    assert verdict(attacks=(harmless, harmless._replace(mu=0.51))) == "FALSIFIED"
+    assert verdict(attacks=(harmless._replace(epsilon_one_run=2.5),)) == "FALSIFIED"
+    assert verdict(attacks=(harmless._replace(epsilon_by_counts=2.5),)) == "FALSIFIED"
+    assert verdict(clip=1.01) == "FALSIFIED"
+    assert verdict(clip=None) == "not falsified"
+    assert verdict(clip=7.0, mu_promised=np.inf) == "nothing is promised"
