@@ -17,12 +17,18 @@ from murmurcast.attacks.guessing import Guesses, Numbers, guess
 from murmurcast.errors import Error
 from murmurcast.privacy import gaussian
 from murmurcast.problems.base import Problem
+from murmurcast.recording import promise
 from murmurcast.runner import demand_planned_for
 
 FALSE_POSITIVE_RATES = (0.1, 0.01, 0.001)
+CURVE = tuple(float(rate) for rate in np.geomspace(1e-3, 1, 61))  # false-positive rates to draw
+NOTE = (
+    "an audit can refute a promise, not prove it: what it did not try may still leak. Certified is what holds against "
+    "everybody; this is a simulation whose seed is known"
+)
 Verdict = Literal["not falsified", "FALSIFIED", "nothing is promised"]
 _CANARIES = 16_000  # enough to find halved noise where epsilon 0.3 is promised at delta 1e-5
-_BEST_MU = 2.0  # canaries of a larger mu are guessed nearly always right, whatever is done to the noise
+_BEST_MU = 2.5  # canaries of a larger mu are guessed nearly always right, whatever is done to the noise
 _BOUNDS = 4  # of every attack: two of mu, two of epsilon; all hold together
 
 
@@ -40,6 +46,7 @@ class Attack(NamedTuple):
         epsilon_one_run: At least this, by the bound for many canaries in one run.
         true_positives: Rates at `FALSE_POSITIVE_RATES`; None where there are too few canaries to tell.
         caught_from: The largest share of the noise's std that would have been caught; 0 where no cut would.
+        curve: True-positive rates at `CURVE`, to draw.
     """
 
     adversary: str
@@ -52,6 +59,7 @@ class Attack(NamedTuple):
     epsilon_one_run: float
     true_positives: tuple[float | None, ...]
     caught_from: float
+    curve: tuple[float, ...] = ()
 
     @property
     def epsilon(self) -> float:
@@ -119,6 +127,30 @@ class Audit:
         """The largest share of the noise's std that would have been caught, with probability 0.9."""
         return max(attack.caught_from for attack in self.attacks)
 
+    @property
+    def summary(self) -> tuple[tuple[str, str], ...]:
+        """(heading, line) of what was found."""
+        lines = [("Verdict", self._verdict_in_words()), ("Power", self._power_in_words())]
+        if self.clip is not None:
+            lines.append(
+                ("Clip", f"hostile data changed the gradient by at most {self.clip:.3g} times the sensitivity")
+            )
+        return tuple(lines)
+
+    def _verdict_in_words(self) -> str:
+        if self.verdict == "nothing is promised":
+            most = max(self.attacks, key=lambda attack: attack.epsilon)
+            return f"nothing is promised, and {most.adversary} shows epsilon {most.epsilon:.3g} or more"
+        held = f"epsilon {self.epsilon_promised:.4g} (mu {self.mu_promised:.4g})"
+        if self.verdict == "FALSIFIED":
+            return f"FALSIFIED by {' and '.join(self.falsified_by)}: more than the certified {held}"
+        return f"not falsified: nobody shows more than the certified {held}"
+
+    def _power_in_words(self) -> str:
+        if not self.caught_from:
+            return "no cut in noise would have been caught; more runs give more power"
+        return f"noise cut to {self.caught_from:.0%} of its std or less would have been caught, 9 times out of 10"
+
     def _refutes(self, attack: Attack) -> bool:
         return attack.mu > self.mu_promised or attack.epsilon > self.epsilon_promised
 
@@ -160,12 +192,13 @@ def audit(
     members = _coalition(nodes, target, coalition)
     runs = -(-_CANARIES // problem.dim) if runs is None else runs
     _check.at_least(1, runs=runs)
+    _check.at_least(0, seed=seed)
     share = min(1.0, _BEST_MU / float(plan.certificate.mu[target]))
     planted = canaries.draw(plan, target, problem.dim, runs, share, seed)
     system = System(algorithm, actual or algorithm, problem, planted, seed, on_stage, on_epoch)
     evidence = gather(system, members)
     on_stage("guessing")
-    limit, delta = share * float(algorithm.promise.mu[target]), plan.budget.delta
+    limit, delta = share * float(promise(algorithm, problem).mu[target]), plan.budget.delta
     attacks = judge(evidence, planted.signs, limit, delta, confidence, seed)
     on_stage("trying hostile data")
     return Audit(
@@ -180,6 +213,16 @@ def audit(
         mu_promised=limit,
         attacks=attacks,
         clip=clipping.largest_change(problem, plan.budget.unit, target, seed),
+    )
+
+
+def in_words(found: Audit) -> str:
+    """What was attacked, in a line."""
+    runs = f"{found.runs} run{'s' if found.runs > 1 else ''}"
+    size = "the largest change" if found.share == 1 else f"{found.share:.3g} of the largest change"
+    return (
+        f"{found.algorithm}, node {found.target}, unit {found.unit}; {runs} with {found.canaries} canaries each, of "
+        f"{size} that one {found.unit} can make"
     )
 
 
@@ -234,6 +277,7 @@ def _attack(who: str, evidence: Evidence, guesses: Guesses, limit: float, delta:
         epsilon_one_run=one_run.measure(choose, count, delta, confidence).epsilon,
         true_positives=tuple(_true_positives(*count, rate) for rate in FALSE_POSITIVE_RATES),
         caught_from=caught,
+        curve=tuple(map(float, _rates(*_by_world(*count), CURVE))),
     )
 
 
@@ -241,7 +285,13 @@ def _true_positives(statistic: FloatArray, signs: FloatArray, rate: float) -> fl
     absent, present = _by_world(statistic, signs)
     if len(absent) * rate < 1:
         return None
-    return float((present > np.quantile(absent, 1 - rate, method="higher")).mean())
+    return float(_rates(absent, present, (rate,))[0])
+
+
+def _rates(absent: FloatArray, present: FloatArray, false_positives: tuple[float, ...]) -> FloatArray:
+    """True-positive rates at false-positive rates, as counted."""
+    thresholds = np.quantile(absent, 1 - np.asarray(false_positives), method="higher")
+    return np.asarray((present[None] > thresholds[:, None]).mean(axis=1))
 
 
 def _by_world(statistic: FloatArray, signs: FloatArray) -> tuple[FloatArray, FloatArray]:

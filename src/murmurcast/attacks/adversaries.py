@@ -81,7 +81,7 @@ def _adversaries(system: System, coalition: tuple[int, ...]) -> list[Adversary]:
     def eavesdropper(here: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:
         system.on_stage("the eavesdropper listens")
         found = overhear(system.claimed, system.problem, here, transcript, seeds, system.on_epoch)
-        return {"eavesdropper": found.air, "published models, with the air": found.published}
+        return {"eavesdropper": found.air, "published, with the air": found.published}
 
     def receiver(members: tuple[int, ...], name: str) -> Adversary:
         def listen(here: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:
@@ -97,12 +97,13 @@ def _adversaries(system: System, coalition: tuple[int, ...]) -> list[Adversary]:
         return [eavesdropper]
     worst = _worst_receiver(system.claimed, target)
     listeners = dict.fromkeys([(worst,), coalition])  # once, if they are the same
-    return [*(receiver(members, _name(members)) for members in listeners), eavesdropper, _holder(system)]
+    return [*(receiver(who, _name(who, plan.network.nodes)) for who in listeners), eavesdropper, _holder(system)]
 
 
-def _name(members: tuple[int, ...]) -> str:
-    listed = ", ".join(map(str, members))
-    return f"receiver {listed}" if len(members) == 1 else f"receivers {listed} together"
+def _name(members: tuple[int, ...], nodes: int) -> str:
+    if len(members) == 1:
+        return f"receiver {members[0]}"
+    return "all other receivers" if len(members) == nodes - 1 else f"receivers {', '.join(map(str, members))}"
 
 
 def _holder(system: System) -> Adversary:
@@ -114,7 +115,7 @@ def _holder(system: System) -> Adversary:
         system.on_stage("the holder of published models looks")
         half = canaries.planted(quietly, here, system.problem.shape)
         expected = transcripts(half, system.problem, (system.seed,), on_epoch=system.on_epoch).published[0]
-        return {"published models alone": published.hold(claimed, planted, transcript, expected)}
+        return {"published alone": published.hold(claimed, planted, transcript, expected)}
 
     return hold
 

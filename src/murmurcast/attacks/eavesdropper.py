@@ -58,17 +58,17 @@ def overhear(
     shift = (moved[:, None] / noise).ravel()
     heard = np.isfinite(shift)  # a neighbour that is not there is not sent to
     # A published model is a function of what was sent: no noise is claimed for it, any scale serves.
-    scale = np.maximum(np.abs(published).max(axis=(1, 2)), np.finfo(np.float64).tiny)
-    given_away = Evidence(published / scale[:, None, None], np.array([moved_published, 0.0]) / scale)
+    scale = max(float(np.abs(published).max()), np.finfo(np.float64).tiny)
+    given_away = Evidence(published[None] / scale, np.array([moved_published / scale]))
     return Overheard(Evidence(readings[heard], shift[heard]), given_away)
 
 
 def _surprises(
     algorithm: Algorithm, followed: Replay, transcript: Transcript, on_epoch: Count
 ) -> tuple[FloatArray, FloatArray]:
-    """[epochs, links, runs, dim] what is said beyond what was expected, and [2, runs, dim] what is published.
+    """[epochs, links, runs, dim] what is said beyond what was expected, and [runs, dim] what is published.
 
-    The latter beyond the expected published model, and beyond the own model, should that one be given away.
+    The latter beyond the expected own model, should it be plain to see that this one was given away instead.
     """
     target, state = int(followed.nodes[0]), followed.start
     runs, epochs, dim = len(transcript.sent), transcript.sent.shape[1], transcript.sent.shape[-1]
@@ -79,8 +79,10 @@ def _surprises(
         left.append(said - np.asarray(state.own, np.float64).reshape(1, runs, dim))
         state = followed.step(epoch, state, sent[None], transcript.heard[None, :, epoch - 1, target])
         on_epoch(epoch, epochs)
-    expected = np.stack([np.asarray(model, np.float64).reshape(runs, dim) for model in (state.published, state.own)])
-    return np.stack(left), transcript.published[:, target] - expected
+    given = transcript.published[:, target]
+    beyond = [given - np.asarray(model, np.float64).reshape(runs, dim) for model in (state.published, state.own)]
+    nearest = np.argmin([np.linalg.norm(part, axis=1) for part in beyond], axis=0)
+    return np.stack(left), np.where(nearest[:, None], beyond[1], beyond[0])
 
 
 def _said(algorithm: Algorithm, sent: NDArray[Any], epoch: int, target: int) -> FloatArray:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from murmurcast.cli.audit import audit
 from murmurcast.cli.certify import certify
 from murmurcast.cli.compare import compare
 from murmurcast.cli.plan import plan
@@ -26,6 +27,7 @@ app.command("reproduce")(reproduce)
 app.command("plan")(plan)
 app.command("run")(run)
 app.command("certify")(certify)
+app.command("audit")(audit)
 app.command("compare")(compare)
 app.command("report")(report)
 

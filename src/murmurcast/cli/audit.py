@@ -1,0 +1,203 @@
+"""`murmurcast audit`: attack the real system, and see whether its promise stands."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from murmurcast.cli._options import AsJson, Sets, echo_json, overrides
+from murmurcast.errors import Error
+
+if TYPE_CHECKING:
+    from murmurcast.auditing import Attack, Audit
+    from murmurcast.experiment import Experiment
+
+
+def audit(
+    file: Annotated[Path, typer.Argument(help="The experiment, a TOML file.", show_default=False)],
+    sets: Sets = None,
+    target: Annotated[
+        int | None, typer.Option(metavar="NODE", help="The node under attack. Default: the one that pays most.")
+    ] = None,
+    coalition: Annotated[
+        str | None,
+        typer.Option(metavar="NODES", help="Receivers that act together, such as 0,2. Default: all but the target."),
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(metavar="N", help="Runs to attack. Default: as many as make 16,000 canaries.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of runs and canaries.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write a page, with pictures of what leaks: audit.html."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Attack what an experiment really sends, and compare what adversaries learn with what is promised.
+
+    Canaries are planted at one node; a receiver, a coalition, an eavesdropper and a holder of published models
+    guess them. Exit 1 if somebody shows more than the promise allows. An audit can refute a promise, not prove it.
+
+    Examples:
+        murmurcast plan --example digits > digits.toml
+
+        murmurcast audit digits.toml
+
+        murmurcast audit digits.toml --target 2 --coalition 0,1 --out audit.html
+
+        murmurcast audit digits.toml --set schedule.epochs=20 --json
+    """
+    from murmurcast import config
+
+    if out is not None:
+        from murmurcast.reports.runs import demand_path
+
+        demand_path(out)
+    members = None if coalition is None else _members(coalition)
+    experiment = config.load(file, overrides(sets))
+    with _progress() as (on_stage, on_epoch):
+        found = _attack(experiment, file.parent, target, members, runs, seed, on_stage, on_epoch)
+        if out is not None:
+            _write_page(experiment, found, file, out, on_stage)
+    if as_json:
+        echo_json(_as_dict(found, experiment))
+    else:
+        _show(found, experiment, out)
+    if found.verdict == "FALSIFIED":
+        typer.echo(f"error: the promise is FALSIFIED by {' and '.join(found.falsified_by)}", err=True)
+        typer.echo("hint: do not rely on this epsilon; look for noise that is missing, reused or shared", err=True)
+        raise typer.Exit(1)
+
+
+def _attack(
+    experiment: "Experiment",
+    folder: Path,
+    target: int | None,
+    coalition: tuple[int, ...] | None,
+    runs: int | None,
+    seed: int,
+    on_stage: Callable[[str], None],
+    on_epoch: Callable[[int, int], None],
+) -> "Audit":
+    from murmurcast.auditing import audit as attack
+
+    problem = experiment.build_problem(experiment.build_network(folder).nodes, folder, on_stage)
+    algorithm = experiment.build_algorithm(experiment.build_plan(folder, on_stage, problem))
+    return attack(
+        algorithm,
+        problem,
+        target=target,
+        coalition=coalition,
+        runs=runs,
+        seed=seed,
+        on_stage=on_stage,
+        on_epoch=on_epoch,
+    )
+
+
+def _write_page(
+    experiment: "Experiment", found: "Audit", file: Path, out: Path, on_stage: Callable[[str], None]
+) -> None:
+    from murmurcast.reports import audits
+
+    on_stage("writing the page")
+    audits.write(found, experiment.as_toml(), file.name, out)
+
+
+@contextmanager
+def _progress() -> "Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]":
+    """A bar on stderr: what goes on, and how far it has come."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("in"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading the experiment", total=None)
+
+        def stage(words: str) -> None:
+            bar.update(task, description=escape(words), completed=0, total=None)
+
+        def epoch(done: int, of: int) -> None:
+            bar.update(task, completed=done, total=of)
+
+        yield stage, epoch
+
+
+def _members(names: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted({int(name) for name in names.split(",")}))
+    except ValueError:
+        raise Error(f"--coalition {names}: not a list of nodes", hint="write --coalition 0,2") from None
+
+
+def _as_dict(found: "Audit", experiment: "Experiment") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from murmurcast.auditing import FALSE_POSITIVE_RATES, NOTE
+
+    attacks = []
+    for attack in found.attacks:
+        values = {**attack._asdict(), "epsilon": attack.epsilon}
+        values["true_positives"] = dict(zip(map(str, FALSE_POSITIVE_RATES), attack.true_positives, strict=True))
+        attacks.append({key: value for key, value in values.items() if key != "curve"})
+    return {
+        **asdict(found),
+        "attacks": attacks,
+        "epsilon_promised": found.epsilon_promised,
+        "verdict": found.verdict,
+        "falsified_by": list(found.falsified_by),
+        "caught_from": found.caught_from,
+        "note": NOTE,
+        "warnings": list(experiment.warnings),
+    }
+
+
+def _show(found: "Audit", experiment: "Experiment", page: Path | None) -> None:
+    """Who showed what, and what that says of the promise."""
+    from rich.markup import escape
+
+    from murmurcast.auditing import FALSE_POSITIVE_RATES, NOTE, in_words
+    from murmurcast.cli import _tables
+
+    console = _tables.console()
+    console.print(f"[bold]Audit[/bold]    {escape(in_words(found))}", soft_wrap=True)
+    rates = tuple(f"TPR at {rate:g}" for rate in FALSE_POSITIVE_RATES)
+    headings = ("adversary", "linear mu", "right", "mu >=", "epsilon >=", *rates, "catches")
+    rows = [*(_row(attack) for attack in found.attacks), _allowed(found)]
+    note = (
+        f"mu and epsilon (at delta {found.delta:g}): at least this is shown, all together at {found.confidence:.0%} "
+        "confidence; linear mu: what the diagnostic foresees; TPR at x: rate of right alarms at a rate x of wrong "
+        "ones; catches: a cut of the noise's std to this share would have been caught, 9 times out of 10"
+    )
+    _tables.show_table(console, f"What adversaries learn of node {found.target}", rows, headings, note)
+    for heading, line in (*found.summary, ("Note", NOTE)):
+        console.print(f"[bold]{heading:<8}[/bold] {escape(line)}", soft_wrap=True)
+    for line in experiment.warnings:
+        console.print(f"[yellow]warning:[/yellow] {escape(line)}")
+    if page is not None:
+        console.print(f"[bold]Page[/bold]     {escape(str(page))}")
+
+
+def _row(attack: "Attack") -> tuple[str, ...]:
+    rates = ("-" if rate is None else f"{rate:.3g}" for rate in attack.true_positives)
+    right = f"{attack.right / attack.guesses:.1%}"
+    caught = f"{attack.caught_from:.0%}" if attack.caught_from else "-"
+    return (
+        attack.adversary,
+        f"{attack.mu_linear:.3g}",
+        right,
+        f"{attack.mu:.3g}",
+        f"{attack.epsilon:.3g}",
+        *rates,
+        caught,
+    )
+
+
+def _allowed(found: "Audit") -> tuple[str, ...]:
+    if found.verdict == "nothing is promised":
+        return ("promised: nothing", "", "", "", "", "", "", "", "")
+    rates = (f"{rate:.3g}" for rate in found.true_positives_allowed)
+    return "certified, at most", "", "", f"{found.mu_promised:.3g}", f"{found.epsilon_promised:.3g}", *rates, ""

@@ -1,0 +1,110 @@
+"""The page of an audit: what adversaries learn, against what is promised."""
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+from scipy.stats import norm
+
+from murmurcast import _files
+from murmurcast.auditing import CURVE, FALSE_POSITIVE_RATES, NOTE, Attack, Audit, in_words
+from murmurcast.reports.page import Chart, Code, Outcome, Row, Section, Table, Text, Verdict, number, render
+from murmurcast.reports.runs import citation, demand_path
+
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+
+
+def write(found: Audit, settings: str, name: str, path: Path, more: Sequence[Section] = ()) -> None:
+    """Writes one self-contained page.
+
+    Args:
+        found: The audit.
+        settings: Of the experiment, as TOML.
+        name: Of the experiment.
+        path: Where to write it; ends in .html.
+        more: Sections that go along.
+    """
+    demand_path(path)
+    lead = [f"{in_words(found)}.", f"Made by murmurcast {version('murmurcast')}. All of it is in this one file."]
+    sections = [_verdict(found), _curves(found), *more, _how(found, settings), citation()]
+    _files.write_atomically(path, render(f"Audit of {name}", lead, sections).encode())
+
+
+def _verdict(found: Audit) -> Section:
+    outcomes: dict[str, Outcome] = {"not falsified": "held", "FALSIFIED": "did not hold"}
+    lines = [f"{heading}: {line}." for heading, line in found.summary]
+    told = [Verdict(lines[0], outcomes.get(found.verdict, "for information")), *(Verdict(line) for line in lines[1:])]
+    return Section("What was found", (*told, _table(found), Text((f"{NOTE[0].upper()}{NOTE[1:]}.",))))
+
+
+def _table(found: Audit) -> Table:
+    rates = tuple(f"TPR at {rate:g}" for rate in FALSE_POSITIVE_RATES)
+    headings = (
+        "adversary",
+        "linear mu",
+        "guessed right",
+        "mu at least",
+        "epsilon at least",
+        *rates,
+        "catches",
+    )
+    rows = [_row(attack) for attack in found.attacks]
+    if found.verdict != "nothing is promised":
+        allowed = tuple(number(rate, ".3g") for rate in found.true_positives_allowed)
+        limits = (number(found.mu_promised, ".3g"), number(found.epsilon_promised, ".3g"))
+        rows.append(("certified, at most", "", "", *limits, *allowed, ""))
+    note = (
+        f"All bounds hold together at {found.confidence:.0%}; epsilon at delta {found.delta:g}. Linear mu: what the "
+        "diagnostic foresees, not a guarantee. TPR at x: the rate of right alarms at a rate x of wrong ones. Catches: "
+        "a cut of the noise's standard deviation to this share would have been caught, 9 times out of 10."
+    )
+    return Table(f"What adversaries learn of node {found.target}", headings, tuple(rows), note)
+
+
+def _row(attack: Attack) -> Row:
+    rates = tuple(number(rate, ".3g", "-") for rate in attack.true_positives)
+    return (
+        attack.adversary,
+        number(attack.mu_linear, ".3g"),
+        number(attack.right / attack.guesses, ".1%"),
+        number(attack.mu, ".3g"),
+        number(attack.epsilon, ".3g"),
+        *rates,
+        number(attack.caught_from or None, ".0%", "-"),
+    )
+
+
+def _curves(found: Audit) -> Section:
+    """How often an alarm is right, at every rate of false ones."""
+    figure = go.Figure()
+    rates = np.array(CURVE)
+    for place, attack in enumerate(found.attacks):
+        line = {"color": f"var(--series-{place + 1})", "dash": _DASHES[place % len(_DASHES)], "width": 2}
+        figure.add_scatter(x=CURVE, y=attack.curve, name=attack.adversary, mode="lines", line=line)
+    if np.isfinite(found.mu_promised):
+        most = norm.cdf(norm.ppf(rates) + found.mu_promised)
+        grey = {"color": "var(--series-6)", "width": 3}
+        figure.add_scatter(x=rates, y=most, name="certified, at most", mode="lines", line=grey)
+    figure.update_xaxes(type="log", dtick=1, title="rate of wrong alarms")
+    figure.update_yaxes(type="log", dtick=1, title="rate of right alarms")
+    caption = (
+        "Counted on canaries that no filter was made from. A curve may cross the certified line by chance where few "
+        "canaries are left, at the lower left; the bounds in the table allow for chance, the curves do not. "
+        "Rates of 0 are not drawn."
+    )
+    return Section("Alarms, right and wrong", (Chart(figure, caption, "alarms"),))
+
+
+def _how(found: Audit, settings: str) -> Section:
+    text = (
+        f"In each of {found.runs} runs of the real engine {found.canaries} canaries were planted at node "
+        f"{found.target}, one for every parameter: units of data whose gradient is +c in one world and -c in the "
+        "other, the worlds drawn at random. Every adversary knows all other data, the plan and the code, and guesses "
+        "from what it really has.",
+        "Two filters are tried: the one that is best if the noise is as claimed, and one that is learned from canaries "
+        "whose worlds are told, and counted on others. Mu follows from how often guesses are right; epsilon from "
+        "Clopper-Pearson bounds of wrong and right alarms and from the bound for many canaries in one run.",
+    )
+    return Section("How it was done", (Text(text), Code("Settings", settings)))

@@ -1,0 +1,151 @@
+"""`murmurcast audit` through its entry point."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from murmurcast import auditing
+from murmurcast.cli import main
+from tests.cli.test_certify import Done
+from tests.cli.test_plan import run as command
+
+EXPERIMENT = """
+[network]
+gains = [[0, 0.9, 0.3, 0], [0.5, 0, 0.7, 0.2], [0.8, 0.4, 0, 0.6], [0, 0.35, 0.45, 0]]
+power = [1.0, 2.0, 1.5, 0.7]
+
+[privacy]
+epsilon = 2.0
+unit = "record"
+
+[schedule]
+epochs = 6
+noise_to_step = "auto"
+noise_timing = "aligned"
+
+[data]
+name = "logistic"
+examples = 200
+features = 7
+classes = 4
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "my.toml").write_text(EXPERIMENT)
+    return tmp_path
+
+
+class Call:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+        monkeypatch.chdir(folder)
+
+    def __call__(self, *arguments: str) -> Done:
+        self.monkeypatch.setattr(sys, "argv", ["murmurcast", "audit", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+        shown = self.capsys.readouterr()
+        assert "Traceback" not in shown.err
+        assert isinstance(left.value.code, int)
+        return Done(left.value.code, shown.out, shown.err)
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path) -> Call:
+    return Call(monkeypatch, capsys, folder)
+
+
+def test_table_verdict_and_power_in_a_process_of_its_own(folder: Path) -> None:
+    done = command("audit", "my.toml", "--runs", "60", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "eavesdropper",
+        "all other receivers",
+        "published alone",
+        "published, with the air",
+        "certified, at most",
+        "Verdict  not falsified",
+        "would have been caught",
+        "can refute a promise, not prove it",
+    ):
+        assert words in done.stdout
+    assert "certificate" not in done.stdout
+    assert done.stderr.strip() == ""  # the bar shows on a terminal only
+
+
+def test_json_has_all_of_it_and_nothing_else_is_printed(call: Call) -> None:
+    done = call("my.toml", "--runs", "60", "--json", "--coalition", "0,2", "--target", "1")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert (found["target"], found["runs"], found["canaries"], found["verdict"]) == (1, 60, 32, "not falsified")
+    names = [attack["adversary"] for attack in found["attacks"]]
+    assert "receivers 0, 2" in names
+    assert found["epsilon_promised"] == pytest.approx(2.0, rel=1e-6)
+    for attack in found["attacks"]:
+        assert attack["mu"] <= found["mu_promised"]
+        assert attack["epsilon"] == max(attack["epsilon_by_counts"], attack["epsilon_one_run"])
+        assert set(attack["true_positives"]) == {"0.1", "0.01", "0.001"}
+
+
+def test_a_broken_promise_exits_1(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = auditing.audit
+
+    def broken(*arguments: object, **options: object) -> auditing.Audit:
+        found = honest(*arguments, **options)  # type: ignore[arg-type]
+        return replace(found, mu_promised=found.mu_promised / 3)
+
+    monkeypatch.setattr(auditing, "audit", broken)
+    done = call("my.toml", "--runs", "60")
+    assert done.code == 1
+    assert "Verdict  FALSIFIED by" in done.out
+    assert "error: the promise is FALSIFIED by" in done.err
+    assert "hint:" in done.err
+
+
+def test_nothing_promised_is_said(call: Call) -> None:
+    done = call("my.toml", "--runs", "5", "--set", "algorithm.name=noiseless")
+    assert done.code == 0, done.err
+    assert "Verdict  nothing is promised, and " in done.out
+    assert "promised: nothing" in done.out
+    unclipped = call("my.toml", "--runs", "5", "--set", "problem.clipping=none")
+    assert "nothing is promised" in unclipped.out
+    assert "warning: gradients are not clipped" in unclipped.out
+
+
+def test_a_page_is_written_and_nobody_elses_file_is_lost(call: Call, folder: Path) -> None:
+    done = call("my.toml", "--runs", "5", "--out", "audit.html")
+    assert done.code == 0, done.err
+    page = (folder / "audit.html").read_text()
+    for words in ("Audit of my.toml", "eavesdropper", "Alarms, right and wrong", "epsilon = 2.0"):
+        assert words in page
+    (folder / "mine.html").write_text("my own")
+    refused = call("my.toml", "--runs", "5", "--out", "mine.html")
+    assert refused.code == 2
+    assert "hint:" in refused.err
+    assert (folder / "mine.html").read_text() == "my own"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("missing.toml",), "missing.toml"),
+        (("my.toml", "--target", "9"), "target is 9"),
+        (("my.toml", "--coalition", "a"), "not a list of nodes"),
+        (("my.toml", "--coalition", "0", "--target", "0"), "against itself"),
+        (("my.toml", "--runs", "0"), "runs"),
+        (("my.toml", "--seed", "-1"), "seed"),
+        (("my.toml", "--set", "algorithm.name=central-dp"), "on the air"),
+        (("my.toml", "--out", "audit.txt"), ".html"),
+    ],
+)
+def test_bad_input_is_an_error_with_a_way_out(call: Call, arguments: tuple[str, ...], words: str) -> None:
+    done = call(*arguments)
+    assert done.code == 2
+    assert words in done.err
+    assert "error:" in done.err
+    assert "hint:" in done.err
