@@ -50,8 +50,8 @@ def replay(
         seeds: Of the runs, for their minibatches.
     """
     dtype = jnp.zeros(0).dtype
-    data, weight = _data(problem, nodes, dtype), _weight(canaries, nodes, dtype)
-    roots = noise.roots(seeds)
+    # Arguments, not constants of the program: then one compiled program serves all systems of a size.
+    fixed = (noise.roots(seeds), jnp.asarray(nodes), _data(problem, nodes, dtype), _weight(canaries, nodes, dtype))
 
     def of_run(
         key: jax.Array, here: Any, mine: Any, weight: jax.Array, state: Any, sent: jax.Array, heard: jax.Array
@@ -75,15 +75,15 @@ def replay(
         return jax.lax.map(one, (keys, *signals), batch_size=_TOGETHER)
 
     @jax.jit
-    def of_all(epoch: jax.Array, here: Any, data: Any, state: Any, sent: jax.Array, heard: jax.Array) -> Any:
+    def of_all(epoch: jax.Array, here: Any, fixed: Any, state: Any, sent: jax.Array, heard: jax.Array) -> Any:
+        roots, numbers, data, weight = fixed
         keys = jax.vmap(lambda root: noise.at_epoch(root, Purpose.BATCH, epoch))(roots)
-        arguments = (jnp.asarray(nodes), here, data, weight, state, sent, heard)
-        return jax.lax.map(lambda these: of_node(keys, *these), arguments)
+        return jax.lax.map(lambda these: of_node(keys, *these), (numbers, here, data, weight, state, sent, heard))
 
     def step(epoch: int, state: Any, sent: NDArray[Any], heard: NDArray[Any]) -> Any:
         here = tables_at(algorithm.receiving, epoch, nodes, dtype)
         shaped = (_shaped(signal, problem.shape, dtype) for signal in (sent, heard))
-        return of_all(jnp.asarray(epoch), here, data, state, *shaped)
+        return of_all(jnp.asarray(epoch), here, fixed, state, *shaped)
 
     start = algorithm.init(jnp.zeros((len(nodes), len(seeds), *problem.shape), dtype))
     return Replay(nodes, start, step)
