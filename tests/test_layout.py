@@ -23,6 +23,7 @@ LAYERS = (
     ("recording",),
     ("runner", "comparison", "ledgers", "certification"),
     ("attacks", "figures"),
+    ("inversion_figure",),
     ("reports",),
     ("experiment",),
     ("config",),

@@ -38,6 +38,7 @@ class Prior(NamedTuple):
     Attributes:
         features: [candidates, features] some of the known records.
         labels: [candidates] theirs.
+        chance: [classes] of every label, from those of all known records.
         guess: [features] the mean of all known records: the best guess without listening.
         mean: [classes, features] by label.
         spread: [classes, features] eigenvalues of the covariances by label.
@@ -48,6 +49,7 @@ class Prior(NamedTuple):
 
     features: FloatArray
     labels: Labels
+    chance: FloatArray
     guess: FloatArray
     mean: FloatArray
     spread: FloatArray
@@ -96,11 +98,12 @@ def prior_of(features: NDArray[Any], labels: NDArray[Any], classes: int, seed: i
     guess = features.mean(axis=0, dtype=np.float64)
     drawn = np.random.default_rng(seed).permutation(len(features))[:_STUDIED]
     studied, theirs = features[drawn], labels[drawn].astype(np.int64)
-    mean = np.array([_mean(studied[theirs == label], guess) for label in range(classes)])
+    mean = np.array([_mean(features[labels == label], guess) for label in range(classes)])
+    chance = (np.bincount(labels, minlength=classes) + 1) / (len(labels) + classes)  # none is ruled out
     spread, axes = np.linalg.eigh(_covariances(studied - mean[theirs].astype(studied.dtype), theirs, classes))
     spread = np.maximum(spread, 0) + (_LEAST_SPREAD * (high - low)) ** 2
     candidates = studied[:_CANDIDATES].astype(np.float64), theirs[:_CANDIDATES]
-    return Prior(*candidates, guess, mean, spread, axes, low, high)
+    return Prior(*candidates, chance, guess, mean, spread, axes, low, high)
 
 
 def reconstruct(readings: Readings, prior: Prior) -> Reconstruction:
@@ -113,20 +116,17 @@ def reconstruct(readings: Readings, prior: Prior) -> Reconstruction:
             hint="make both from the same data set",
         )
     blunt = np.tile(_from_bias_alone(readings, prior), (classes, 1))
-    tried = [
+    pool = _joined(
         _judged(readings, prior, prior.features, prior.labels),
         _judged(readings, prior, blunt, np.arange(classes)),
-    ]
-    best = _best(_joined(tried))
-    for _ in range(_ROUNDS):
-        following = _judged(readings, prior, best.features, best.labels)
-        tried.append(following)
-        if np.allclose(following.features, best.features, rtol=0, atol=_SETTLED * (prior.high - prior.low)):
-            break
-        best = following
-    pool = _joined(tried)
-    share = softmax(pool.evidence)
-    chances = np.bincount(pool.labels, weights=share, minlength=classes)
+    )
+    order = np.argsort(-pool.evidence, kind="stable")
+    best, rest = _picked(pool, order[:_IMPROVED]), _picked(pool, order[_IMPROVED:])
+    # Each stays one candidate, however often it is improved: the likeliest do not gain weight by being tried again.
+    pool = _joined(rest, _improved(readings, prior, best))
+    # As many candidates of a label as happened to be drawn count together as often as the label occurs.
+    share = softmax(pool.evidence + np.log(prior.chance / np.bincount(pool.labels, minlength=classes))[pool.labels])
+    chances = np.asarray(np.bincount(pool.labels, weights=share, minlength=classes), np.float64)
     return Reconstruction(share @ pool.features, int(chances.argmax()), chances)
 
 
@@ -160,12 +160,25 @@ def _from_bias_alone(readings: Readings, prior: Prior) -> FloatArray:
     return np.asarray(np.clip(found, prior.low, prior.high))
 
 
-def _best(pool: _Judged) -> _Judged:
-    order = np.argsort(-pool.evidence, kind="stable")[:_IMPROVED]
-    return _Judged(*(part[order] for part in pool))
+def _improved(readings: Readings, prior: Prior, best: _Judged) -> _Judged:
+    """Every candidate at its best, over rounds in which each takes the place of the one it was made from."""
+    now = best
+    for _ in range(_ROUNDS):
+        following = _judged(readings, prior, now.features, now.labels)
+        rises = following.evidence > best.evidence
+        features = np.where(rises[:, None], following.features, best.features)
+        best = _Judged(features, best.labels, np.maximum(following.evidence, best.evidence))
+        if np.abs(following.features - now.features).max() <= _SETTLED * (prior.high - prior.low):
+            break
+        now = following
+    return best
 
 
-def _joined(parts: list[_Judged]) -> _Judged:
+def _picked(pool: _Judged, which: Labels) -> _Judged:
+    return _Judged(pool.features[which], pool.labels[which], pool.evidence[which])
+
+
+def _joined(*parts: _Judged) -> _Judged:
     return _Judged(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
