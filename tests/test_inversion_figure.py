@@ -13,7 +13,12 @@ SETTINGS = (
     Setting("nominal", "claims epsilon 1 in every epoch", np.inf),
     Setting("certified", "epsilon 1 in all, against everybody", 1.0),
 )
-ERRORS = {("noise off", 1): [0.0], ("noise off", 70): [0.001], ("nominal", 1): [0.2, 0.3], ("nominal", 70): [0.9, 1.2]}
+ERRORS = {
+    ("noise off", 1): [0.0],
+    ("noise off", 70): [0.001],
+    ("nominal", 1): [0.24, 0.26],
+    ("nominal", 70): [0.9, 1.2],
+}
 
 
 def inversion() -> Inversion:
@@ -35,7 +40,8 @@ def test_every_picture_is_in_its_row_and_column() -> None:
     assert [axes.get_ylabel() for axes in figure.axes[::5]] == ["1 image\nper node", "70 images\nper node"]
     below = [axes.get_xlabel() for axes in figure.axes]
     assert below[1] == "error below 0.01\nlabel right: 1 of 1"
-    assert below[2] == "error 0.25 \N{PLUS-MINUS SIGN} 0.05\nlabel right: 1 of 2"
+    assert below[2] == "error 0.25 \N{PLUS-MINUS SIGN} 0.01\nlabel right: 1 of 2"
+    assert below[3] == "error 0.999 \N{PLUS-MINUS SIGN} 0.001\nlabel right: 1 of 2"
     assert [axes.texts[0].get_text() for axes in figure.axes[:5]] == [
         "original",
         "noise off",
@@ -50,7 +56,7 @@ def test_every_picture_is_in_its_row_and_column() -> None:
 def test_the_caption_is_made_of_the_numbers() -> None:
     words = inversion_caption(inversion())
     assert "Noise off: error below 0.01 and below 0.01 with 1 and 70 images per node." in words
-    assert "Nominal: error 0.25 ± 0.05 and 1.05 ± 0.15 (not told apart from guessing) with 1 and 70" in words
+    assert "Nominal: error 0.25 ± 0.01 and 1.05 ± 0.15 (not told apart from guessing) with 1 and 70" in words
     assert "9 epochs" in words
 
 

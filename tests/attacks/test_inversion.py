@@ -291,11 +291,11 @@ def test_the_demonstration_shows_every_setting() -> None:
 
 
 def test_what_a_picture_says_of_its_runs() -> None:
-    picture = Picture("nominal", 1, np.zeros((2, 2)), (1, 2, 2), np.array([0.7, 0.8, 0.9]), np.zeros(3))
+    picture = Picture("nominal", 1, np.zeros((2, 2)), (1, 2, 2), np.array([0.78, 0.8, 0.82]), np.zeros(3))
     assert picture.error == pytest.approx(0.8)
-    assert picture.uncertainty == pytest.approx(0.1 / np.sqrt(3))
+    assert picture.uncertainty == pytest.approx(0.02 / np.sqrt(3))
     assert picture.beats_guessing
-    assert not picture._replace(errors=np.array([0.7, 0.8, 1.2])).beats_guessing
+    assert not picture._replace(errors=np.array([0.7, 0.8, 0.9])).beats_guessing  # Student: 6.96 standard errors
 
 
 @pytest.mark.parametrize(
@@ -345,6 +345,6 @@ def test_mnist() -> None:
     assert shown.held == (1, 10, 15_000)
     for held in shown.held:
         assert shown.picture("noise off", held).error < 1e-4
-        assert not shown.picture("certified", held).beats_guessing
+        assert shown.picture("certified", held).error > 0.98
     assert shown.picture("nominal", 1).error < shown.picture("nominal", 10).error < 0.9
-    assert not shown.picture("nominal", 15_000).beats_guessing
+    assert shown.picture("nominal", 15_000).error > 0.99
