@@ -23,7 +23,7 @@ LAYERS = (
     ("recording",),
     ("runner", "comparison", "ledgers", "certification"),
     ("attacks", "figures"),
-    ("auditing",),
+    ("auditing", "inversion_figure"),
     ("reports",),
     ("experiment",),
     ("config",),

@@ -13,6 +13,7 @@ from murmurcast.errors import Error
 if TYPE_CHECKING:
     from murmurcast.auditing import Attack, Audit
     from murmurcast.experiment import Experiment
+    from murmurcast.problems.base import Problem
 
 
 def audit(
@@ -49,7 +50,7 @@ def audit(
 
         murmurcast audit digits.toml --set schedule.epochs=20 --json
     """
-    from murmurcast import config
+    from murmurcast import auditing, config
 
     if out is not None:
         from murmurcast.reports.runs import demand_path
@@ -58,9 +59,12 @@ def audit(
     members = None if coalition is None else _members(coalition)
     experiment = config.load(file, overrides(sets))
     with _progress() as (on_stage, on_epoch):
-        found = _attack(experiment, file.parent, target, members, runs, seed, on_stage, on_epoch)
+        problem = experiment.build_problem(experiment.build_network(file.parent).nodes, file.parent, on_stage)
+        algorithm = experiment.build_algorithm(experiment.build_plan(file.parent, on_stage, problem))
+        wishes = {"target": target, "coalition": members, "runs": runs, "seed": seed}
+        found = auditing.audit(algorithm, problem, **wishes, on_stage=on_stage, on_epoch=on_epoch)  # type: ignore[arg-type]
         if out is not None:
-            _write_page(experiment, found, file, out, on_stage)
+            _write_page(experiment, problem, found, file, out, on_stage)
     if as_json:
         echo_json(_as_dict(found, experiment))
     else:
@@ -71,39 +75,19 @@ def audit(
         raise typer.Exit(1)
 
 
-def _attack(
-    experiment: "Experiment",
-    folder: Path,
-    target: int | None,
-    coalition: tuple[int, ...] | None,
-    runs: int | None,
-    seed: int,
-    on_stage: Callable[[str], None],
-    on_epoch: Callable[[int, int], None],
-) -> "Audit":
-    from murmurcast.auditing import audit as attack
-
-    problem = experiment.build_problem(experiment.build_network(folder).nodes, folder, on_stage)
-    algorithm = experiment.build_algorithm(experiment.build_plan(folder, on_stage, problem))
-    return attack(
-        algorithm,
-        problem,
-        target=target,
-        coalition=coalition,
-        runs=runs,
-        seed=seed,
-        on_stage=on_stage,
-        on_epoch=on_epoch,
-    )
-
-
 def _write_page(
-    experiment: "Experiment", found: "Audit", file: Path, out: Path, on_stage: Callable[[str], None]
+    experiment: "Experiment", problem: "Problem", found: "Audit", file: Path, out: Path, on_stage: Callable[[str], None]
 ) -> None:
+    """The page, with pictures where the data are some."""
+    from murmurcast.attacks.inversion import image_side, run_inversion
+    from murmurcast.problems.softmax import SoftmaxRegression
     from murmurcast.reports import audits
 
+    pictures = None
+    if isinstance(problem, SoftmaxRegression) and image_side(problem.data.dataset):
+        pictures = run_inversion(problem.data.dataset, seed=0, on_stage=on_stage)
     on_stage("writing the page")
-    audits.write(found, experiment.as_toml(), file.name, out)
+    audits.write(found, experiment.as_toml(), file.name, out, pictures)
 
 
 @contextmanager

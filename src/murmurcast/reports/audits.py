@@ -1,7 +1,7 @@
 """The page of an audit: what adversaries learn, against what is promised."""
 
-from collections.abc import Sequence
 from importlib.metadata import version
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +9,16 @@ import plotly.graph_objects as go
 from scipy.stats import norm
 
 from murmurcast import _files
+from murmurcast.attacks.inversion import Inversion
 from murmurcast.auditing import CURVE, FALSE_POSITIVE_RATES, NOTE, Attack, Audit, in_words
-from murmurcast.reports.page import Chart, Code, Outcome, Row, Section, Table, Text, Verdict, number, render
+from murmurcast.inversion_figure import inversion_caption, inversion_figure
+from murmurcast.reports.page import Chart, Code, Outcome, Picture, Row, Section, Table, Text, Verdict, number, render
 from murmurcast.reports.runs import citation, demand_path
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
-def write(found: Audit, settings: str, name: str, path: Path, more: Sequence[Section] = ()) -> None:
+def write(found: Audit, settings: str, name: str, path: Path, inversion: Inversion | None = None) -> None:
     """Writes one self-contained page.
 
     Args:
@@ -24,11 +26,12 @@ def write(found: Audit, settings: str, name: str, path: Path, more: Sequence[Sec
         settings: Of the experiment, as TOML.
         name: Of the experiment.
         path: Where to write it; ends in .html.
-        more: Sections that go along.
+        inversion: What an eavesdropper reconstructs of an image, where there are images.
     """
     demand_path(path)
     lead = [f"{in_words(found)}.", f"Made by murmurcast {version('murmurcast')}. All of it is in this one file."]
-    sections = [_verdict(found), _curves(found), *more, _how(found, settings), citation()]
+    pictures = [] if inversion is None else [_pictures(inversion)]
+    sections = [_verdict(found), _curves(found), *pictures, _how(found, settings), citation()]
     _files.write_atomically(path, render(f"Audit of {name}", lead, sections).encode())
 
 
@@ -95,6 +98,18 @@ def _curves(found: Audit) -> Section:
         "Rates of 0 are not drawn."
     )
     return Section("Alarms, right and wrong", (Chart(figure, caption, "alarms"),))
+
+
+def _pictures(inversion: Inversion) -> Section:
+    """One image, as it is reconstructed from the air."""
+    kept = BytesIO()
+    inversion_figure(inversion).savefig(kept, format="png", dpi=200)
+    why = (
+        "A demonstration beside the audit: not the settings above, but the paper's first network with this data, noise "
+        "off, as published, and certified."
+    )
+    caption = inversion_caption(inversion)
+    return Section("What an eavesdropper sees of an image", (Text((why,)), Picture(kept.getvalue(), caption, caption)))
 
 
 def _how(found: Audit, settings: str) -> Section:
