@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from murmurcast.algorithms.noiseless import noiseless
     from murmurcast.algorithms.ped2fl import ped2fl
     from murmurcast.algorithms.power_controlled import power_controlled
+    from murmurcast.auditing import Audit, audit
     from murmurcast.certification import certify
     from murmurcast.comparison import compare
     from murmurcast.config import load
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Algorithm": "algorithms.base",
+    "Audit": "auditing",
     "Budget": "plans",
     "Certificate": "privacy.certificate",
     "ClippedGradients": "plans",
@@ -59,6 +61,7 @@ _HOME = {
     "RidgeRegression": "problems.ridge",
     "Schedule": "schedule",
     "SoftmaxRegression": "problems.softmax",
+    "audit": "auditing",
     "central_dp": "algorithms.central_dp",
     "certify": "certification",
     "compare": "comparison",
@@ -85,6 +88,7 @@ _MODULES = ("datasets", "figures", "gains", "gaussian", "mixing", "topologies")
 
 __all__ = [
     "Algorithm",
+    "Audit",
     "Budget",
     "Certificate",
     "ClippedGradients",
@@ -103,6 +107,7 @@ __all__ = [
     "RidgeRegression",
     "Schedule",
     "SoftmaxRegression",
+    "audit",
     "central_dp",
     "certify",
     "compare",

@@ -10,6 +10,8 @@ from murmurcast.attacks.bounds import (
     clopper_pearson_upper,
     epsilon_lower_bound,
     measure,
+    mu_lower_bound,
+    smallest_cut,
 )
 from murmurcast.errors import Error
 from murmurcast.privacy import gaussian
@@ -128,3 +130,34 @@ def test_impossible_counts_are_errors() -> None:
         epsilon_lower_bound(1, 5, 10, 1e-5, confidence=1.0)
     with pytest.raises(Error, match="shapes"):
         measure(np.zeros(3), np.zeros(4), 1e-5)
+
+
+def test_mu_is_refuted_by_accuracy() -> None:
+    """2 Phi^-1 of the Clopper-Pearson bound; half right and less refutes nothing."""
+    lower = float(clopper_pearson_lower(700, 1000, 0.95))
+    assert mu_lower_bound(700, 1000, 0.95) == pytest.approx(2 * norm.ppf(lower))
+    assert (mu_lower_bound([0, 300, 500], 1000, 0.95) == 0).all()
+
+
+def test_mu_of_gaussian_worlds_is_bounded_at_the_confidence() -> None:
+    rng, mu, trials = np.random.default_rng(4), 0.8, 2000
+    found = mu_lower_bound(rng.binomial(trials, norm.cdf(mu / 2), size=4000), trials, 0.95)
+    assert 0.03 < np.mean(found > mu) <= 0.055
+    assert np.median(found) > 0.8 * mu
+
+
+@pytest.mark.parametrize(("reached", "allowed"), [(0.5, 0.5), (0.3, 0.5), (2.0, 2.0)])
+def test_the_smallest_cut_is_caught_9_times_out_of_10(reached: float, allowed: float) -> None:
+    trials, confidence = 3000, 0.99
+    share = smallest_cut(reached, allowed, trials, confidence)
+    assert 0 < share < 1
+    rng = np.random.default_rng(8)
+    right = rng.binomial(trials, norm.cdf(reached / share / 2), size=4000)
+    assert np.mean(mu_lower_bound(right, trials, confidence) > allowed) == pytest.approx(0.9, abs=0.02)
+
+
+def test_no_cut_is_caught_where_nothing_can_be_refuted() -> None:
+    assert smallest_cut(1.0, np.inf, 1000, 0.95) == 0.0
+    assert smallest_cut(1.0, 50.0, 1000, 0.95) == 0.0
+    assert smallest_cut(0.0, 1.0, 1000, 0.95) == 0.0
+    assert smallest_cut(9.0, 1.0, 1000, 0.95) == 1.0
