@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from murmurcast._files import write_atomically
+from murmurcast._files import UNREADABLE, write_atomically
 from murmurcast._progress import Stage, quiet
 from murmurcast.data.idx import Bytes, parse_idx
 from murmurcast.errors import Error
@@ -230,7 +230,7 @@ def _from_cache(cache: Path) -> Images:
     try:
         with cache.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             return Images(*(archive[name] for name in Images._fields))
-    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error):
+    except UNREADABLE:
         raise _Refused("damaged") from None
 
 

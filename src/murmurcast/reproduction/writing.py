@@ -46,7 +46,7 @@ def is_ours(folder: Path) -> bool:
     """Whether a folder holds a reproduction."""
     try:
         return str(json.loads((folder / MARK).read_text(encoding="utf-8"))["made_by"]).startswith("murmurcast ")
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
 
