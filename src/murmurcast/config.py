@@ -19,7 +19,7 @@ _LARGEST_FILE = 16 * 2**20
 _UNIONS: "dict[tuple[Any, ...], Any]" = {("network", "gain"): Gain, ("data", "partition"): PartitionRule}
 _DEEPEST = 32  # levels of a file; its own sections have four
 # tomllib takes time and memory that grow with the square of a key's parts.
-_DEEP_KEY = re.compile(rf"(?:[^\s.,=\[\]{{}}#]+[ \t]*\.[ \t]*){{{_DEEPEST}}}")
+_DEEP_KEY = re.compile(rf"(?<![^\s.,=\[\]{{}}#])(?:[^\s.,=\[\]{{}}#]++[ \t]*+\.[ \t]*+){{{_DEEPEST}}}")
 _SEE = "see a whole file with: murmurcast plan --example paper-1"
 
 

@@ -103,7 +103,7 @@ def courses_figure(runs: "Sequence[Result]", metric: str) -> Figure:
         side.set_xlabel(label)
         side.grid(color=_LINK, alpha=0.25, linewidth=0.6)
         side.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel(metric.replace("_", " "))
+    axes[0].set_ylabel(_check.printable(metric.replace("_", " ")), parse_math=False)
     if len(runs) > 1:
         # Written in afterwards: a name of a label may not begin with "_", and what stands between "$" is a formula.
         for text, run in zip(axes[0].legend(frameon=False).get_texts(), runs, strict=True):

@@ -216,7 +216,7 @@ def _from_folder(recipe: Recipe, folder: Path) -> Images:
     torchvision = {"mnist": "MNIST/raw", "fashion-mnist": "FashionMNIST/raw"}.get(recipe.name, recipe.name)
     try:
         for inner in (folder / recipe.name, folder / torchvision, folder):
-            found = {path.name: path for path in sorted(inner.iterdir())} if inner.is_dir() else {}
+            found = {path.name: path for path in sorted(inner.iterdir()) if path.is_file()} if inner.is_dir() else {}
             if any(_file_of(name) is not None for name in found):
                 return _assembled((name, path.read_bytes) for name, path in found.items())
     except OSError as problem:
@@ -227,6 +227,8 @@ def _from_folder(recipe: Recipe, folder: Path) -> Images:
 def _from_cache(cache: Path) -> Images:
     if not cache.exists():
         raise _Refused("nothing there yet")
+    if not cache.is_file():  # a pipe would keep us waiting for ever
+        raise _Refused("not a file")
     try:
         with cache.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             return Images(*(archive[name] for name in Images._fields))
