@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from murmurcast import _files
+from murmurcast import _check, _files
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.engine.train import Point, Record
 from murmurcast.errors import Error
@@ -81,8 +81,9 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
 
 def load(path: Path) -> Checkpoint:
     """Reads a checkpoint."""
+    _check.readable(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = dict(file)
         head = json.loads(str(arrays["head"]))
         if head["format"] != _FORMAT:

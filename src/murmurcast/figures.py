@@ -122,7 +122,9 @@ def _draw_labels(axes: Axes, partition: "Partition", *, written: bool) -> None:
     image = axes.imshow(np.ma.masked_equal(table, 0), cmap=shades, norm=norm, aspect="auto", interpolation="none")
     axes.set_facecolor("#f3f4f6")
     step = -(-len(names) // _LABELS_WRITTEN)
-    axes.set_yticks(range(0, len(names), step), [_check.printable(name[:20]) for name in names[::step]], parse_math=False)
+    axes.set_yticks(
+        range(0, len(names), step), [_check.printable(name[:20]) for name in names[::step]], parse_math=False
+    )
     axes.set_ylabel("label")
     axes.tick_params(axis="y", length=0)
     if partition.nodes <= _BARS_UP_TO and step == 1:

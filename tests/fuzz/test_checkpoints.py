@@ -165,7 +165,8 @@ def test_control_characters_do_not_reach_a_terminal(tmp_path: Path) -> None:
     )
     ours, theirs = os.openpty()
     command = [sys.executable, "-c", "from murmurcast.cli import main; main()", "plan", "my.toml"]
-    done = subprocess.run(command, cwd=tmp_path, stderr=theirs, stdout=subprocess.PIPE, check=False, timeout=60)
+    environment = os.environ | {"PYTHONPATH": str(Path(config.__file__).parents[1])}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, stderr=theirs, stdout=subprocess.PIPE, check=False)
     os.close(theirs)
     told = os.read(ours, 100_000).decode()
     os.close(ours)

@@ -70,7 +70,13 @@ def demand_sound(done: Done, path: Path, overrides: dict[str, str] | None = None
     weights = made.mixing.weights
     assert (weights.data >= 0).all()
     np.testing.assert_allclose(np.asarray(weights.sum(axis=1)).ravel(), 1.0, rtol=1e-9)
-    numbers = [made.certificate.mu, made.certificate.epsilon, made.epsilon_per_epoch.data, made.perron, made.theta]
+    numbers: list[Any] = [
+        made.certificate.mu,
+        made.certificate.epsilon,
+        made.epsilon_per_epoch.data,
+        made.perron,
+        made.theta,
+    ]
     numbers += [made.noise_to_step, made.objective_value, made.paper_claim.epsilon, made.sensitivity]
     for values in numbers:
         assert not np.isnan(values).any()

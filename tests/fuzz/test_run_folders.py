@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +148,14 @@ def test_a_run_json_forged(folder: Path, true: list[Done], data: st.DataObject) 
         demand_true_or_caught(folder, true)
 
 
+@contextmanager
+def forged(run: Path, name: str, content: bytes) -> Iterator[None]:
+    """For a while a file of the run holds something else, and run.json its hash."""
+    with replaced(run / results.RUN, (run / results.RUN).read_bytes()), replaced(run / name, content):
+        hashed_anew(run)
+        yield
+
+
 def spoilt_variable(data: st.DataObject, dataset: xr.Dataset) -> xr.Dataset:
     """One variable or attribute with other numbers, another type, shape or name; or in another order."""
     name = data.draw(st.sampled_from([str(name) for name in dataset.variables]))
@@ -177,12 +187,10 @@ def spoilt_variable(data: st.DataObject, dataset: xr.Dataset) -> xr.Dataset:
 @fuzz(20)
 def test_figures_and_ledger_forged(folder: Path, true: list[Done], name: str, data: st.DataObject) -> None:
     with np.errstate(all="ignore"):
-        forged = spoilt_variable(data, results._dataset((folder / "ours" / name).read_bytes()))
-        content = results._netcdf(forged)
-    with replaced(folder / "ours" / results.RUN, (folder / "ours" / results.RUN).read_bytes()):
-        with replaced(folder / "ours" / name, content):
-            hashed_anew(folder / "ours")
-            demand_true_or_caught(folder, true)
+        changed = spoilt_variable(data, results._dataset((folder / "ours" / name).read_bytes()))
+        content = results._netcdf(changed)
+    with forged(folder / "ours", name, content):
+        demand_true_or_caught(folder, true)
 
 
 @pytest.mark.parametrize("name", [results.METRICS, results.LEDGER, results.MODELS, results.EXPERIMENT])
@@ -192,18 +200,14 @@ def test_accidents_with_fresh_hashes(folder: Path, true: list[Done], name: str, 
     models = npy().map(lambda content: npz(published=content))
     strategy = spoilt((folder / "ours" / name).read_bytes())
     content = data.draw(strategy | models if name == results.MODELS else strategy)
-    with replaced(folder / "ours" / results.RUN, (folder / "ours" / results.RUN).read_bytes()):
-        with replaced(folder / "ours" / name, content):
-            hashed_anew(folder / "ours")
-            demand_true_or_caught(folder, true)
+    with forged(folder / "ours", name, content):
+        demand_true_or_caught(folder, true)
 
 
 def test_pickles_are_not_opened(folder: Path, true: list[Done]) -> None:
     del true
-    with replaced(folder / "ours" / results.RUN, (folder / "ours" / results.RUN).read_bytes()):
-        with replaced(folder / "ours" / results.MODELS, npz(published=as_npy(bomb(), pickled=True))):
-            hashed_anew(folder / "ours")
-            assert [done.code for done in outcomes(folder)] == [1, 2, 2]
+    with forged(folder / "ours", results.MODELS, npz(published=as_npy(bomb(), pickled=True))):
+        assert [done.code for done in outcomes(folder)] == [1, 2, 2]
     assert not Bomb.went_off
 
 
