@@ -10,8 +10,8 @@ from zipfile import BadZipFile, LargeZipFile
 
 from murmurcast.errors import Error
 
-# What the readers of .npy, .npz, .nc, .csv and .parquet raise where bytes are not what they seem. NumPy parses headers as
-# Python, so that even the tokenizer has a say.
+# What the readers of .npy, .npz, .nc, .csv and .parquet raise where bytes are not what they seem. NumPy parses headers
+# as Python, so that even the tokenizer has a say.
 UNREADABLE: tuple[type[Exception], ...] = (
     ArithmeticError,
     AttributeError,

@@ -159,7 +159,7 @@ def test_something_else_in_its_place(folder: Path, name: str, kind: str) -> None
         assert call("plan", f"{name}.toml", "--json", folder=folder).code == 2
 
 
-def test_labels_reach_neither_terminal_nor_figure_as_commands(folder: Path, tmp_path: Path) -> None:
+def test_labels_reach_neither_terminal_nor_figure_as_commands(tmp_path: Path) -> None:
     words = np.array(["\x1b[31mred", "[/bold]$\\frac{"])
     (tmp_path / "my.npz").write_bytes(npz(x=as_npy(X), y=as_npy(words[Y])))
     (tmp_path / "my.toml").write_text(EXPERIMENT.format(name="my.npz"))
@@ -213,7 +213,7 @@ def small(images: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return images
 
 
-def demand_these_images(folder: Path, code: int) -> None:
+def demand_these_images(code: int) -> None:
     """Whatever a source held, what is used is what was published."""
     if code:
         return
@@ -233,7 +233,7 @@ def test_images_that_are_spoilt(small: Path, data: st.DataObject) -> None:
     with replaced(path, ours), replaced(cache, theirs):
         done = call("plan", "my.toml", "--json", folder=small)
         assert done.code == 0 or not whole
-        demand_these_images(small, done.code)
+        demand_these_images(done.code)
 
 
 @pytest.mark.parametrize("kind", STAND_INS)
