@@ -19,7 +19,7 @@ LAYERS = (
     ("plans",),
     ("planner", "algorithms"),
     ("engine",),
-    ("results", "checkpoint"),
+    ("soundness", "results", "checkpoint"),
     ("recording",),
     ("runner", "comparison", "ledgers", "certification"),
     ("attacks", "figures"),

@@ -107,6 +107,19 @@ def rounded_up(value: float) -> str:
     return f"{value * (1 + 5e-6):.6g}"
 
 
+def short(problem: Exception) -> str:
+    """What somebody else's reader says, on one line."""
+    text = " ".join(str(problem).split()) or type(problem).__name__
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def printable(text: str) -> str:
+    """The text with control characters spelled out: names in files must not steer the terminal they are shown on."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in text)
+
+
 def readable(path: Path) -> None:
     """The path is a file that can be opened."""
     try:

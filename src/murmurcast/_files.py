@@ -1,9 +1,35 @@
 """Writing files so that nobody ever sees half of one."""
 
+import csv
 import os
+import struct
+import tokenize
+import zlib
 from pathlib import Path
+from zipfile import BadZipFile, LargeZipFile
 
 from murmurcast.errors import Error
+
+# What the readers of .npy, .npz, .nc, .csv and .parquet raise where bytes are not what they seem. NumPy parses headers
+# as Python, so that even the tokenizer has a say.
+UNREADABLE: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AttributeError,
+    BadZipFile,
+    EOFError,
+    LargeZipFile,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    csv.Error,
+    struct.error,
+    tokenize.TokenError,
+    zlib.error,
+)
 
 
 def demand_writable(path: Path) -> None:
@@ -24,7 +50,9 @@ def write_atomically(path: Path, content: bytes) -> None:
     temporary = path.with_name(f".{os.getpid()}.part")
     try:
         try:
-            temporary.write_bytes(content)
+            temporary.unlink(missing_ok=True)  # left by a process that was killed
+            with temporary.open("xb") as stream:  # never through a link that somebody put there
+                stream.write(content)
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 """Reading experiment files: TOML in, an `Experiment` out, and errors in our own words."""
 
+import re
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 _LARGEST_FILE = 16 * 2**20
 _UNIONS: "dict[tuple[Any, ...], Any]" = {("network", "gain"): Gain, ("data", "partition"): PartitionRule}
+_DEEPEST = 32  # levels of a file; its own sections have four
+# tomllib takes time and memory that grow with the square of a key's parts.
+_DEEP_KEY = re.compile(rf"(?<![^\s.,=\[\]{{}}#])(?:[^\s.,=\[\]{{}}#]++[ \t]*+\.[ \t]*+){{{_DEEPEST}}}")
 _SEE = "see a whole file with: murmurcast plan --example paper-1"
 
 
@@ -34,11 +38,15 @@ def load(path: Path | str, overrides: "Mapping[str, str] | None" = None) -> Expe
 def parse(content: bytes, name: str, overrides: "Mapping[str, str] | None" = None) -> Experiment:
     """Reads an experiment from the bytes of a file called `name`."""
     try:
-        values = tomllib.loads(content.decode("utf-8-sig"))
+        text = content.decode("utf-8-sig")
+        if _DEEP_KEY.search(text):
+            raise ValueError(f"a key of more than {_DEEPEST} parts")
+        values = tomllib.loads(text)
     except (ValueError, RecursionError) as problem:  # tomllib lets through what int() says of too many digits
         raise Error(f"{name} is not TOML: {problem}", hint=_SEE) from None
     for key, value in (overrides or {}).items():
         _override(values, key, value)
+    _demand_plain(values)
     try:
         return Experiment.model_validate(values)
     except ValidationError as problem:
@@ -60,6 +68,8 @@ def example(name: str) -> str:
 
 def _override(values: dict[str, Any], key: str, value: str) -> None:
     *sections, last = key.split(".")
+    if len(sections) > _DEEPEST:
+        raise Error(f"--set {key[:40]}...: a key of more than {_DEEPEST} parts", hint="write --set section.key=value")
     if not last or not all(sections):
         raise Error(f'--set {key}={value}: "{key}" is not a key', hint="write --set section.key=value")
     for section in sections:
@@ -67,12 +77,25 @@ def _override(values: dict[str, Any], key: str, value: str) -> None:
         if not isinstance(values, dict):
             raise Error(f"--set {key}={value}: {section} is not a section", hint="write --set section.key=value")
     try:
-        parsed = tomllib.loads(f"value = {value}")
+        parsed = {"value": value} if _DEEP_KEY.search(value) else tomllib.loads(f"value = {value}")
     except (ValueError, RecursionError):
         parsed = {"value": value}  # a bare word is a string: --set power.objective=noise
     if len(parsed) > 1:
         raise Error(f"--set {key}: more than one value is given", hint="use --set once for every key")
     values[last] = parsed["value"]
+
+
+def _demand_plain(values: dict[str, Any]) -> None:
+    """Nothing is nested so deeply, and no number so large, that it could not even be named in an error."""
+    left: list[tuple[str, Any, int]] = [(key, value, 1) for key, value in values.items()]
+    while left:
+        key, value, depth = left.pop()
+        if depth > _DEEPEST:
+            raise Error(f"{key} is nested more than {_DEEPEST} levels deep", hint=_SEE)
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise Error(f"{key} has a number of more than 64 bits", hint="give a smaller one, or one with a point")
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        left += [(key, part, depth + 1) for part in inner]
 
 
 def _explained(problem: ValidationError) -> Error:

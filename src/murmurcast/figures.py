@@ -1,6 +1,7 @@
 """Figures: networks and plans, who holds which labels, and the courses of runs."""
 
 import io
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Wedge
 
+from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._files import write_atomically
 from murmurcast.errors import Error
@@ -74,7 +76,8 @@ def partition_figure(partition: "Partition") -> Figure:
         axes[0].set_xticks(range(nodes))
     axes[0].set_xlim(-0.5, nodes - 0.5)
     rule = getattr(partition.rule, "kind", type(partition.rule).__name__)
-    axes[0].set_title(f"{partition.dataset.name}, {rule}, {nodes} nodes", color=_INK, fontsize=11)
+    title = _check.printable(f"{partition.dataset.name[:60]}, {rule}, {nodes} nodes")
+    axes[0].set_title(title, color=_INK, fontsize=11, parse_math=False)
     if names:
         _draw_labels(axes[1], partition, written=few and len(names) <= _LABELS_WRITTEN)
     axes[-1].set_xlabel("node")
@@ -94,15 +97,17 @@ def courses_figure(runs: "Sequence[Result]", metric: str) -> Figure:
             if coordinate == "channel_uses" and not at.any():
                 continue  # it never uses the channel: there is no course to draw
             dashes = _DASHES[index % len(_DASHES)]
-            side.plot(at, mean, color=colour, linestyle=dashes, linewidth=1.6, label=run.name)
+            side.plot(at, mean, color=colour, linestyle=dashes, linewidth=1.6, label=str(index))
             side.fill_between(at, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
     for side, label in zip(axes, ("epochs", "channel uses"), strict=True):
         side.set_xlabel(label)
         side.grid(color=_LINK, alpha=0.25, linewidth=0.6)
         side.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel(metric.replace("_", " "))
+    axes[0].set_ylabel(_check.printable(metric.replace("_", " ")), parse_math=False)
     if len(runs) > 1:
-        axes[0].legend(frameon=False)
+        # Written in afterwards: a name of a label may not begin with "_", and what stands between "$" is a formula.
+        for text, run in zip(axes[0].legend(frameon=False).get_texts(), runs, strict=True):
+            text.set(text=_check.printable(run.name[:60]), parse_math=False)
     return figure
 
 
@@ -117,7 +122,9 @@ def _draw_labels(axes: Axes, partition: "Partition", *, written: bool) -> None:
     image = axes.imshow(np.ma.masked_equal(table, 0), cmap=shades, norm=norm, aspect="auto", interpolation="none")
     axes.set_facecolor("#f3f4f6")
     step = -(-len(names) // _LABELS_WRITTEN)
-    axes.set_yticks(range(0, len(names), step), [name[:20] for name in names[::step]])
+    axes.set_yticks(
+        range(0, len(names), step), [_check.printable(name[:20]) for name in names[::step]], parse_math=False
+    )
     axes.set_ylabel("label")
     axes.tick_params(axis="y", length=0)
     if partition.nodes <= _BARS_UP_TO and step == 1:
@@ -140,7 +147,8 @@ def save(figure: Figure, path: Path | str) -> None:
     metadata: dict[str, Any] = {"Date": None} if path.suffix == ".svg" else {}
     if path.suffix == ".pdf":
         metadata = {"CreationDate": None}
-    with mpl.rc_context({"svg.hashsalt": "murmurcast"}):
+    with mpl.rc_context({"svg.hashsalt": "murmurcast"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a box stands for it
         figure.savefig(buffer, format=path.suffix[1:], dpi=200, metadata=metadata)
     write_atomically(path, buffer.getvalue())
 

@@ -8,16 +8,14 @@ import hashlib
 import io
 import json
 import os
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from murmurcast import _files
+from murmurcast import _files, soundness
 from murmurcast.errors import Altered, Error
 
 if TYPE_CHECKING:
@@ -36,21 +34,6 @@ CERTIFICATE = "certificate.json"  # written by `murmurcast certify`, and no part
 FILES = (RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT, CERTIFICATE)
 _FORMAT = 1
 _MOST_LINES = 1_000_000
-# What the readers of .nc and .npz raise where bytes are not what they seem.
-_UNREADABLE = (
-    ArithmeticError,
-    AttributeError,
-    BadZipFile,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-    zlib.error,
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -117,7 +100,9 @@ def load_run(folder: Path | str) -> Result:
             raise Altered(f"{folder / name} is not what the run wrote", hint="run it again, or restore the file")
     try:
         return _result(contents, info)
-    except _UNREADABLE as problem:
+    except soundness.Unsound as problem:
+        raise Altered(f'run "{folder}": {problem}', hint="restore the run's folder, or run it again") from None
+    except _files.UNREADABLE as problem:
         # Somebody made the hashes anew, and left files that are none.
         raise Altered(
             f"a file in {folder} cannot be read ({type(problem).__name__})", hint="run it again, or restore the folder"
@@ -132,12 +117,13 @@ def file_hashes(folder: Path | str) -> dict[str, str]:
 def _result(contents: dict[str, bytes], info: dict[str, Any]) -> Result:
     with np.load(io.BytesIO(contents[MODELS])) as models:
         published = models["published"]
+    metrics, ledger = _dataset(contents[METRICS]), _dataset(contents[LEDGER])
+    soundness.demand_info(info)
+    soundness.demand_metrics(metrics, info)
+    soundness.demand_ledger(ledger, info)
+    soundness.demand_published(published, info)
     return Result(
-        metrics=_dataset(contents[METRICS]),
-        ledger=_dataset(contents[LEDGER]),
-        published=published,
-        info=info,
-        experiment=contents[EXPERIMENT].decode(),
+        metrics=metrics, ledger=ledger, published=published, info=info, experiment=contents[EXPERIMENT].decode()
     )
 
 
@@ -220,6 +206,8 @@ def _netcdf(dataset: "xr.Dataset") -> bytes:
 
 def _read(path: Path) -> bytes:
     try:
+        if path.exists() and not path.is_file():  # a pipe would keep us waiting for ever
+            raise Altered(f"{path} is no file", hint="run it again, or restore the file")
         return path.read_bytes()
     except OSError as problem:
         raise Altered(f"{path} cannot be read: {problem.strerror}", hint="run it again, or restore the file") from None

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from murmurcast.cli._options import complain
 from murmurcast.cli.audit import audit
 from murmurcast.cli.certify import certify
 from murmurcast.cli.compare import compare
@@ -80,6 +81,5 @@ def main() -> None:
 
 
 def _fail(message: str, hint: str) -> None:
-    typer.echo(f"error: {message}", err=True)
-    typer.echo(f"hint: {hint}", err=True)
+    complain(message, hint)
     sys.exit(2)

@@ -2,11 +2,15 @@
 
 import json
 import math
+import re
 from typing import Annotated, Any
 
 import typer
 
+from murmurcast import _check
 from murmurcast.errors import Error
+
+_LONGEST = 4000  # characters of a complaint
 
 Sets = Annotated[
     list[str] | None,
@@ -31,6 +35,14 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def complain(message: str, hint: str) -> None:
+    """What is wrong and what to do about it, on stderr; names in it do not reach the terminal raw."""
+    for word, text in (("error", message), ("hint", hint)):
+        shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+        shown = re.sub(r"\n(?!  )", r"\\n", shown)  # our lists are indented; any other line could pass for a hint
+        typer.echo(f"{word}: {_check.printable(shown)}", err=True)
 
 
 def overrides(sets: list[str] | None) -> dict[str, str]:

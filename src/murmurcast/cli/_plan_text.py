@@ -27,7 +27,7 @@ def show(plan: "Plan", linears: "dict[tuple[int, ...], Linear]", warned: tuple[s
     for members, found in linears.items():
         _show_linear(console, plan, members, found)
     for line in (*warned, *plan.warnings):
-        console.print(f"[yellow]warning:[/yellow] {line}")
+        console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}")
 
 
 def _glance(plan: "Plan") -> str:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.markup import escape
 
 from murmurcast.cli import _tables
 
@@ -19,10 +18,10 @@ def show_beginning(algorithm: "Algorithm", problem: "Problem", warned: tuple[str
     console = _tables.console()
     partition = getattr(problem, "data", None)
     if partition is not None:
-        console.print(f"[bold]Data[/bold]     {escape(repr(partition.dataset))}", soft_wrap=True)
-        console.print(partition.as_text(), markup=False, soft_wrap=True)
+        console.print(f"[bold]Data[/bold]     {_tables.plain(repr(partition.dataset))}", soft_wrap=True)
+        console.print(_tables.plain(partition.as_text()), soft_wrap=True)
     for line in (*warned, *warnings(algorithm, problem)):
-        console.print(f"[yellow]warning:[/yellow] {escape(line)}", soft_wrap=True)
+        console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}", soft_wrap=True)
 
 
 def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
@@ -49,7 +48,7 @@ def show_end(result: "Result", folder: Path) -> None:
     title = f"{info['algorithm']} after {int(metrics['epoch'][-1])} epochs, {seeds}"
     _tables.show_table(console, title, rows, ("model", "figure", "mean", "spread over seeds", "worst node"))
     for line in diverged(result):
-        console.print(f"[yellow]warning:[/yellow] {escape(line)}", soft_wrap=True)
+        console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}", soft_wrap=True)
     privacy, seconds = info["privacy"], info["seconds"]
     cost = f"epsilon {privacy['epsilon']:.4g}, delta {privacy['delta']:g}: " if privacy["epsilon"] is not None else ""
     sent, loudest = result.final("sent_power"), float(metrics["loudest"].max())
@@ -63,7 +62,7 @@ def show_end(result: "Result", folder: Path) -> None:
         ("Kept in", str(folder)),
     )
     for heading, line in lines:
-        console.print(f"[bold]{heading:<8}[/bold] {escape(line)}", soft_wrap=True)
+        console.print(f"[bold]{heading:<8}[/bold] {_tables.plain(line)}", soft_wrap=True)
 
 
 def diverged(result: "Result") -> list[str]:

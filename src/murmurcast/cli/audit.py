@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmurcast.cli._options import AsJson, Sets, echo_json, overrides
+from murmurcast.cli._options import AsJson, Sets, complain, echo_json, overrides
 from murmurcast.errors import Error
 
 if TYPE_CHECKING:
@@ -70,8 +70,10 @@ def audit(
     else:
         _show(found, experiment, out)
     if found.verdict == "FALSIFIED":
-        typer.echo(f"error: the promise is FALSIFIED by {' and '.join(found.falsified_by)}", err=True)
-        typer.echo("hint: do not rely on this epsilon; look for noise that is missing, reused or shared", err=True)
+        complain(
+            f"the promise is FALSIFIED by {' and '.join(found.falsified_by)}",
+            "do not rely on this epsilon; look for noise that is missing, reused or shared",
+        )
         raise typer.Exit(1)
 
 
@@ -141,13 +143,11 @@ def _as_dict(found: "Audit", experiment: "Experiment") -> dict[str, Any]:
 
 def _show(found: "Audit", experiment: "Experiment", page: Path | None) -> None:
     """Who showed what, and what that says of the promise."""
-    from rich.markup import escape
-
     from murmurcast.auditing import FALSE_POSITIVE_RATES, NOTE, in_words
     from murmurcast.cli import _tables
 
-    console = _tables.console()
-    console.print(f"[bold]Audit[/bold]    {escape(in_words(found))}", soft_wrap=True)
+    console, plain = _tables.console(), _tables.plain
+    console.print(f"[bold]Audit[/bold]    {plain(in_words(found))}", soft_wrap=True)
     rates = tuple(f"TPR at {rate:g}" for rate in FALSE_POSITIVE_RATES)
     headings = ("adversary", "linear mu", "right", "mu >=", "epsilon >=", *rates, "catches")
     rows = [*(_row(attack) for attack in found.attacks), _allowed(found)]
@@ -158,11 +158,11 @@ def _show(found: "Audit", experiment: "Experiment", page: Path | None) -> None:
     )
     _tables.show_table(console, f"What adversaries learn of node {found.target}", rows, headings, note)
     for heading, line in (*found.summary, ("Note", NOTE)):
-        console.print(f"[bold]{heading:<8}[/bold] {escape(line)}", soft_wrap=True)
+        console.print(f"[bold]{heading:<8}[/bold] {plain(line)}", soft_wrap=True)
     for line in experiment.warnings:
-        console.print(f"[yellow]warning:[/yellow] {escape(line)}")
+        console.print(f"[yellow]warning:[/yellow] {plain(line)}")
     if page is not None:
-        console.print(f"[bold]Page[/bold]     {escape(str(page))}")
+        console.print(f"[bold]Page[/bold]     {plain(str(page))}")
 
 
 def _row(attack: "Attack") -> tuple[str, ...]:

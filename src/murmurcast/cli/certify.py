@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from murmurcast.cli._options import AsJson, echo_json, json_text
+from murmurcast import _check
+from murmurcast.cli._options import AsJson, complain, echo_json, json_text
 from murmurcast.errors import Altered, Error
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def certify(
         values = _as_dict(found, loaded, runs)
     except Altered as problem:
         _withdraw(usual)
-        _complain(str(problem), problem.hint)
+        complain(str(problem), problem.hint)
         raise typer.Exit(1) from None
     earned = found.verdict == "kept" and found.tier == "tier 1"
     path = out or (usual if earned else None)
@@ -70,7 +71,7 @@ def certify(
         _show(found, runs, path)
     if found.verdict == "broken":
         for line in found.problems:
-            _complain(line, "do not rely on this run's epsilon; restore its folder, or run it again")
+            complain(line, "do not rely on this run's epsilon; restore its folder, or run it again")
         raise typer.Exit(1)
 
 
@@ -99,7 +100,7 @@ def _demand_free(path: Path) -> None:
 
 def _is_ours(path: Path) -> bool:
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(path.read_bytes()) if path.is_file() else None
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(found, dict) and found.get("made_by") == _MADE_BY
@@ -116,12 +117,7 @@ def _withdraw(path: Path | None) -> None:
     """A certificate that a run once earned does not outlive it."""
     if path is not None and path.is_file() and _is_ours(path):
         path.unlink()
-        typer.echo(f"withdrawn: {path}", err=True)
-
-
-def _complain(message: str, hint: str) -> None:
-    typer.echo(f"error: {message}", err=True)
-    typer.echo(f"hint: {hint}", err=True)
+        typer.echo(f"withdrawn: {_check.printable(str(path))}", err=True)
 
 
 def _as_dict(found: "Certified", loaded: "list[Result]", folders: list[Path]) -> dict[str, Any]:
@@ -158,8 +154,6 @@ def _as_dict(found: "Certified", loaded: "list[Result]", folders: list[Path]) ->
 
 def _show(found: "Certified", runs: list[Path], path: Path | None) -> None:
     """Every node's cost, and what stands behind it."""
-    from rich.markup import escape
-
     from murmurcast.certification import NOTE
     from murmurcast.cli import _tables
 
@@ -169,7 +163,7 @@ def _show(found: "Certified", runs: list[Path], path: Path | None) -> None:
         headings = ("node", "mu promised", "mu recomputed", f"epsilon at delta {found.delta:g}", "verdict")
         left_out = len(found.mu) - _NODES_SHOWN
         note = f"the {left_out} nodes that pay least are left out; all of them: --json" if left_out > 0 else ""
-        _tables.show_table(console, escape(f"What it cost: {what}"), _rows(found), headings, note)
+        _tables.show_table(console, f"What it cost: {what}", _rows(found), headings, note)
     lines = (
         ("Verdict", f"{found.verdict}{_worst(found)}"),
         ("Basis", found.basis),
@@ -179,7 +173,7 @@ def _show(found: "Certified", runs: list[Path], path: Path | None) -> None:
         *((("Kept in", str(path)),) if path is not None else ()),
     )
     for heading, line in lines:
-        console.print(f"[bold]{heading:<8}[/bold] {escape(line)}", soft_wrap=True)
+        console.print(f"[bold]{heading:<8}[/bold] {_tables.plain(line)}", soft_wrap=True)
 
 
 def _rows(found: "Certified") -> list[tuple[str, ...]]:

@@ -78,10 +78,11 @@ def _work(
 ) -> "tuple[Plan, dict[tuple[int, ...], Linear]]":
     """Plans, with a word on stderr about what is going on; it shows only on a terminal, and only while it lasts."""
     from rich.console import Console
+    from rich.markup import escape
 
     console = Console(stderr=True)
     with console.status("reading the experiment") as status:
-        made = experiment.build_plan(folder, on_stage=status.update)
+        made = experiment.build_plan(folder, on_stage=lambda words: status.update(escape(words)))
         linears = {}
         for members in coalitions:
             name = ", ".join(map(str, members))

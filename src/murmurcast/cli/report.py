@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from murmurcast import _check
+
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Folders of runs.", metavar="RUN...", show_default=False)],
@@ -27,4 +29,4 @@ def report(
 
     pages.demand_path(out)
     pages.report([load_run(folder) for folder in runs], out)
-    typer.echo(f"{out}, {out.stat().st_size / 2**20:.1f} MiB")
+    typer.echo(f"{_check.printable(str(out))}, {out.stat().st_size / 2**20:.1f} MiB")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from murmurcast import _check
 from murmurcast.cli._options import AsJson, echo_json
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def reproduce(
         try:
             made = make(out, data, seeds, _watching(bar, console, seconds))
         except KeyboardInterrupt:
-            typer.echo(f"stopped; {out} is as it was", err=True)
+            typer.echo(f"stopped; {_check.printable(str(out))} is as it was", err=True)
             raise
     if as_json:
         from murmurcast.reproduction.writing import as_dict
@@ -110,7 +111,7 @@ def _show(made: "Reproduction", folder: Path, seconds: dict[str, float]) -> None
         for finding in chapter.findings:
             colour = _COLOURS[finding.outcome]
             console.print(f"[{colour}]{finding.outcome}:[/{colour}] {escape(finding.text)}", soft_wrap=True)
-    console.print(f"\n[bold]Written to {escape(str(folder))}[/bold]")
+    console.print(f"\n[bold]Written to {_tables.plain(str(folder))}[/bold]")
     console.print("report.html to look at, summary.md to read, figures/ to print, tables/ and curves/ to use, runs/")
     total = sum(seconds.values())
     _tables.show_table(

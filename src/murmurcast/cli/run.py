@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from murmurcast import _check
 from murmurcast.cli._options import AsJson, Sets, echo_json, overrides
 from murmurcast.errors import Error
 
@@ -126,13 +127,12 @@ def _train(
             )
         except KeyboardInterrupt:
             bar.stop()
-            typer.echo(f"stopped; a checkpoint is in {folder}. Go on with the same command and --resume", err=True)
+            place = _check.printable(str(folder))
+            typer.echo(f"stopped; a checkpoint is in {place}. Go on with the same command and --resume", err=True)
             raise
 
 
 def _seeds(experiment: "Experiment") -> tuple[int, ...]:
-    from murmurcast import _check
-
     given = experiment.run.seeds
     if isinstance(given, int):
         _check.at_least(1, **{"run.seeds": given})
@@ -154,6 +154,7 @@ def _demand_free(folder: Path, text: str, resume: bool) -> None:
         return
     if not (folder / EXPERIMENT).exists():
         raise Error(f"{folder} holds no run to resume", hint="leave --resume out")
+    _check.readable(folder / EXPERIMENT)
     differences = _differences((folder / EXPERIMENT).read_text(encoding="utf-8", errors="replace"), text)
     if differences:
         raise Error(
@@ -168,7 +169,7 @@ def _differences(before: str, now: str) -> str:
 
     try:
         old, new = _flat(tomllib.loads(before)), _flat(tomllib.loads(now))
-    except ValueError:
+    except (ValueError, RecursionError):
         return "its experiment.toml cannot be read"
     keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
     return "; ".join(f"{key} was {old.get(key, 'not set')}, is {new.get(key, 'not set')}" for key in keys)

@@ -1,5 +1,6 @@
 """Data sets by name: MNIST, Fashion-MNIST, digits, made-up sets with a known optimum, and your own files."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,7 +93,7 @@ def load(name: str | Path, *, on_stage: Stage | None = None, folder: Path | str 
         return _FETCHED[str(name)](folder=folder, on_stage=on_stage)
     if name in _NAMED:
         return _NAMED[str(name)]()
-    if Path(name).suffix in FORMATS or isinstance(name, Path) or Path(name).exists():
+    if Path(name).suffix in FORMATS or isinstance(name, Path) or os.path.exists(name):
         return from_file(name)
     raise Error(f'"{name}" is no data set', hint=_check.nearest(name, [*_FETCHED, *_NAMED]) + _FILES_TOO)
 

@@ -2,8 +2,6 @@
 
 import csv
 import warnings
-import zipfile
-import zlib
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast import _check
+from murmurcast._files import UNREADABLE
 from murmurcast.data.base import Dataset, from_pool
 from murmurcast.errors import Error
 
@@ -49,9 +48,8 @@ def from_file(path: Path | str, *, test_fraction: float = 0.2, seed: int = 0) ->
         parts = readers[path.suffix](path)
     except Error:
         raise
-    except (ValueError, TypeError, OSError, EOFError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error) as problem:
-        shown = " ".join(str(problem).split())[:200]
-        raise Error(f"{path} cannot be read as {path.suffix}: {shown}", hint=_HINT) from None
+    except UNREADABLE as problem:
+        raise Error(f"{path} cannot be read as {path.suffix}: {_check.short(problem)}", hint=_HINT) from None
     try:
         return _assembled(path.stem, parts, test_fraction, seed)
     except Error as problem:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from murmurcast._files import write_atomically
+from murmurcast._files import UNREADABLE, write_atomically
 from murmurcast._progress import Stage, quiet
 from murmurcast.data.idx import Bytes, parse_idx
 from murmurcast.errors import Error
@@ -216,7 +216,7 @@ def _from_folder(recipe: Recipe, folder: Path) -> Images:
     torchvision = {"mnist": "MNIST/raw", "fashion-mnist": "FashionMNIST/raw"}.get(recipe.name, recipe.name)
     try:
         for inner in (folder / recipe.name, folder / torchvision, folder):
-            found = {path.name: path for path in sorted(inner.iterdir())} if inner.is_dir() else {}
+            found = {path.name: path for path in sorted(inner.iterdir()) if path.is_file()} if inner.is_dir() else {}
             if any(_file_of(name) is not None for name in found):
                 return _assembled((name, path.read_bytes) for name, path in found.items())
     except OSError as problem:
@@ -227,10 +227,12 @@ def _from_folder(recipe: Recipe, folder: Path) -> Images:
 def _from_cache(cache: Path) -> Images:
     if not cache.exists():
         raise _Refused("nothing there yet")
+    if not cache.is_file():  # a pipe would keep us waiting for ever
+        raise _Refused("not a file")
     try:
         with cache.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             return Images(*(archive[name] for name in Images._fields))
-    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error):
+    except UNREADABLE:
         raise _Refused("damaged") from None
 
 

@@ -1,7 +1,6 @@
 """Networks from files: gain matrices (.npy, .npz, .csv) and edge lists (.csv)."""
 
 import csv
-import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ from scipy.sparse import csr_array, load_npz
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast._files import UNREADABLE
 from murmurcast.errors import Error
 
 _FORMATS = ".npy, .npz (dense or scipy sparse), or .csv (a matrix, or an edge list headed sender,receiver,gain)"
@@ -31,10 +31,12 @@ def read_gains(path: Path | str) -> FloatArray | csr_array | EdgeList:
         raise Error(f"{path} is not a format of gains", hint=f"use {_FORMATS}")
     try:
         return readers[path.suffix](path)
-    except (ValueError, TypeError, OSError, EOFError, KeyError, zipfile.BadZipFile, csv.Error) as problem:
-        if isinstance(problem, Error):
-            raise
-        raise Error(f"{path} cannot be read as {path.suffix}: {problem}", hint=f"use {_FORMATS}") from None
+    except Error:
+        raise
+    except UNREADABLE as problem:
+        raise Error(
+            f"{path} cannot be read as {path.suffix}: {_check.short(problem)}", hint=f"use {_FORMATS}"
+        ) from None
 
 
 def _read_numpy(path: Path) -> FloatArray:

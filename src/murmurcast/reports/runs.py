@@ -47,7 +47,7 @@ def report(runs: Sequence[Result], path: Path | str) -> None:
     """
     path = Path(path)
     demand_path(path)
-    _files.write_atomically(path, page_of(runs).encode())
+    _files.write_atomically(path, page_of(runs).encode(errors="backslashreplace"))
 
 
 def demand_path(path: Path) -> None:

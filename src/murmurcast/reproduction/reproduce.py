@@ -143,6 +143,8 @@ def _put_in_place(beside: Path, folder: Path) -> None:
         earlier = folder / entry.name
         if earlier.is_dir() and not earlier.is_symlink():
             shutil.rmtree(earlier)
+        elif entry.is_dir():  # a folder does not take the place of a file or a link by itself
+            earlier.unlink(missing_ok=True)
         entry.replace(earlier)
 
 

@@ -44,9 +44,11 @@ def write(made: Reproduction, folder: Path, on_stage: Stage) -> None:
 
 def is_ours(folder: Path) -> bool:
     """Whether a folder holds a reproduction."""
+    if not (folder / MARK).is_file():  # a pipe would keep us waiting for ever
+        return False
     try:
         return str(json.loads((folder / MARK).read_text(encoding="utf-8"))["made_by"]).startswith("murmurcast ")
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 
 

@@ -1,0 +1,175 @@
+"""What a run's files must look like, whoever wrote them.
+
+Hashes show that nobody touched a folder by accident; somebody who makes them anew can write anything. Whatever is read
+further on is of the right kind and shape, or is refused here.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Test = Callable[[Any], bool]
+_LARGEST = 1e100  # of a constant in a ledger: beyond, squares and products leave the numbers
+_FIGURE = ("seed", "epoch", "node")
+_SHAPES = {
+    "own_loss": _FIGURE,
+    "published_loss": _FIGURE,
+    "sent_power": _FIGURE,
+    "loudest": ("seed", "node"),
+    "consensus_error": ("seed", "epoch"),
+    "channel_uses": ("epoch",),
+    "seconds": ("epoch",),
+}
+
+
+class Unsound(ValueError):  # noqa: N818 - reads as a verdict, which it is
+    """The message says what is wrong, in a few words."""
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LARGEST
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**63
+
+
+def _is_fraction(value: Any) -> bool:
+    return _is_number(value) and 0 < value < 1
+
+
+def _or_none(test: Test) -> Test:
+    return lambda value: value is None or test(value)
+
+
+def _are_seeds(value: Any) -> bool:
+    whole = isinstance(value, list) and all(isinstance(seed, int) and not isinstance(seed, bool) for seed in value)
+    return whole and all(0 <= seed < 2**63 for seed in value) and 0 < len(set(value)) == len(value)
+
+
+def _are_words(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(inner, str | int | float) for inner in value.values())
+
+
+_INFO: dict[tuple[str, ...], Test] = {
+    ("name",): _is_text,
+    ("algorithm",): _is_text,
+    ("settings",): _are_words,
+    ("problem", "kind"): _is_text,
+    ("problem", "nodes"): _is_count,
+    ("problem", "dim"): _is_count,
+    ("epochs",): _is_count,
+    ("seeds",): _are_seeds,
+    ("precision",): _is_text,
+    ("privacy", "epsilon"): _or_none(_is_number),
+    ("privacy", "delta"): _is_fraction,
+    **{("privacy", key): _is_text for key in ("unit", "basis", "caveat", "note")},
+    ("versions",): _are_words,
+    ("machine", "system"): _is_text,
+    ("machine", "kind"): _is_text,
+    ("machine", "cores"): _or_none(_is_count),
+    ("commit",): _or_none(_is_text),
+    **{("seconds", key): _is_number for key in ("compiling", "training", "all")},
+}
+
+
+def demand_info(info: dict[str, Any]) -> None:
+    """Whatever is said of a run in run.json is there, and of its kind."""
+    for keys, is_right in _INFO.items():
+        value: Any = info
+        for key in keys:
+            if not isinstance(value, dict) or key not in value:
+                raise Unsound(f"run.json does not say its {'.'.join(keys)}")
+            value = value[key]
+        if not is_right(value):
+            raise Unsound(f"run.json has {'.'.join(keys)} {str(value)[:60]}")
+
+
+def demand_metrics(metrics: "xr.Dataset", info: dict[str, Any]) -> None:
+    """All figures are there for every seed and node, in the order of epochs."""
+    expected = {"seed": info["seeds"], "node": list(range(info["problem"]["nodes"]))}
+    epochs = _coordinate(metrics, "epoch")
+    for name, labels in expected.items():
+        if _coordinate(metrics, name).tolist() != labels:
+            raise Unsound(f"the figures are of other {name}s than run.json says")
+    if not len(epochs) or epochs[0] < 1 or epochs[-1] > info["epochs"] or (np.diff(epochs) <= 0).any():
+        raise Unsound("the figures are of no epochs, or not in their order")
+    figures = {str(name): _FIGURE for name in metrics if str(name).startswith(("own_", "published_"))}
+    for name, dims in (_SHAPES | figures).items():
+        if name not in metrics or metrics[name].dims != dims or metrics[name].dtype.kind not in "fiu":
+            raise Unsound(f"the figures have no {name}, or not one for every {' and '.join(dims)}")
+    for name in figures:
+        model, kind = name.split("_", 1)
+        if f"{'own' if model == 'published' else 'published'}_{kind}" not in figures:
+            raise Unsound(f"the figures have {name} of one model only")
+    if not _rises(np.asarray(metrics["channel_uses"])):
+        raise Unsound("the figures have channel_uses that are no counts")
+
+
+def demand_ledger(ledger: "xr.Dataset", info: dict[str, Any]) -> None:
+    """Constants of nodes and links are numbers that can be reckoned with; whether they are true is not asked here."""
+    nodes, attributes = info["problem"]["nodes"], ledger.attrs
+    if ledger.sizes.get("node") != nodes:
+        raise Unsound("the ledger is of another number of nodes than run.json says")
+    for name in ("medium", "clipping"):
+        if not isinstance(attributes.get(name), str):
+            raise Unsound(f"the ledger does not say its {name}")
+    delta = attributes.get("delta")
+    if not isinstance(delta, float | np.floating) or not 0 < delta < 1:
+        raise Unsound("the ledger has no delta between 0 and 1")
+    for name in ("power", "sensitivity", "promised_mu"):
+        if name not in ledger or ledger[name].dims != ("node",):
+            raise Unsound(f"the ledger has no {name} of every node")
+    _demand_numbers(ledger)
+    if not (np.asarray(ledger["power"]) > 0).all():
+        raise Unsound("the ledger has a node without power")
+    _demand_links(ledger, nodes)
+
+
+def demand_published(published: NDArray[Any], info: dict[str, Any]) -> None:
+    """A model of numbers for every seed and node."""
+    if published.dtype.kind != "f" or published.shape[:2] != (len(info["seeds"]), info["problem"]["nodes"]):
+        raise Unsound("the published models are not those of its seeds and nodes")
+
+
+def _demand_numbers(ledger: "xr.Dataset") -> None:
+    for name in map(str, ledger.variables):
+        values = ledger[name]
+        if values.dtype.kind not in "fiu":
+            raise Unsound(f"the ledger has {name} that is not made of numbers")
+        reckoned = np.asarray(values)
+        allowed = (reckoned >= 0) & ((reckoned <= _LARGEST) | (name == "promised_mu"))
+        if not allowed.all() or not values.size:
+            raise Unsound(f"the ledger has a number in {name} that is not from 0 to {_LARGEST:g}")
+
+
+def _demand_links(ledger: "xr.Dataset", nodes: int) -> None:
+    present = [name for name in ("sender", "receiver", "gain") if name in ledger]
+    if not present:
+        return
+    if len(present) < 3 or any(ledger[name].dims != ("link",) for name in present):
+        raise Unsound("the ledger has links without their ends or gains")
+    ends = [np.asarray(ledger[name]) for name in ("sender", "receiver")]
+    if any(end.dtype.kind not in "iu" or (end >= nodes).any() for end in ends) or (ends[0] == ends[1]).any():
+        raise Unsound("the ledger has a link of a node that is none")
+    if not (np.asarray(ledger["gain"]) > 0).all():
+        raise Unsound("the ledger has a link without gain")
+
+
+def _coordinate(metrics: "xr.Dataset", name: str) -> NDArray[Any]:
+    if name not in metrics.coords or metrics[name].dims != (name,) or metrics[name].dtype.kind not in "iu":
+        raise Unsound(f"the figures do not say their {name}s")
+    return np.asarray(metrics[name])
+
+
+def _rises(counts: NDArray[Any]) -> bool:
+    return counts.dtype.kind in "iu" and bool((counts >= 0).all() and (np.diff(counts) >= 0).all())
