@@ -13,11 +13,14 @@ sent.
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
 
 Unit = Literal["node", "record"]
+# Amplification by sampling is not proved for this algorithm, where a node's batch shows in what it sends next.
+PLAIN_BOUND = "minibatches: no amplification by sampling is counted; the plain bound holds for any batch"
 
 
 class Certificate(NamedTuple):
@@ -36,19 +39,27 @@ class Certificate(NamedTuple):
     unit: Unit
 
 
-def exposure(steps: FloatArray, noise_course: FloatArray, z: FloatArray) -> FloatArray:
+def exposure(
+    steps: FloatArray, noise_course: FloatArray, z: FloatArray, last: "NDArray[np.int64] | None" = None
+) -> FloatArray:
     """sum_{t=1}^{T-1} ( gamma_t / (z_jj,t course_t+1) )^2: how much a run exposes per unit of sensitivity over noise.
 
     Args:
         steps: [epochs] gamma_t.
         noise_course: [epochs] sigma_k,t / q_k.
         z: [epochs, nodes] z_kk,t.
+        last: [nodes] the last epoch in which a node sends, fixed before the run; by default all send to the end. What
+            node j sends up to epoch last_j exposes its gradients 1..last_j - 1.
 
     Returns:
         [nodes].
     """
     _check.above_zero(steps=steps, noise_course=noise_course)
     ratio = (steps[:-1] / noise_course[1:]) ** 2
+    if last is not None:
+        _check.above_zero(z=z.ravel())
+        counted = np.arange(1, len(steps))[:, None] < last
+        return np.asarray(np.sum(counted * ratio[:, None] / z[:-1] ** 2, axis=0))
     if z.strides[0] == 0:  # one repeated row, as for z = "perron": no [epochs, nodes] array is made
         _check.above_zero(z=z[0])
         return np.asarray(ratio.sum() / z[0] ** 2)
