@@ -90,6 +90,7 @@ class Account(NamedTuple):
         verdicts: [nodes] as in `Certified`.
         reason: Why nothing is promised; else empty.
         assumptions: What must be true of this run.
+        seeds: Of its noise; empty where no noise stands behind the number.
     """
 
     run: str
@@ -101,6 +102,7 @@ class Account(NamedTuple):
     verdicts: tuple[str, ...]
     reason: str
     assumptions: tuple[str, ...]
+    seeds: tuple[int, ...] = ()
 
 
 def certify(runs: Result | Sequence[Result], delta: float | None = None) -> Certified:
@@ -119,7 +121,7 @@ def certify(runs: Result | Sequence[Result], delta: float | None = None) -> Cert
 
     Raises:
         Altered: A ledger is incomplete, out of range, or at odds with itself or with the rest of its run.
-        Error: Runs that do not compose: other units, other numbers of nodes.
+        Error: Runs that do not compose: other units, other numbers of nodes, the same noise twice.
     """
     listed = [runs] if isinstance(runs, Result) else list(runs)
     if not listed:
@@ -142,7 +144,8 @@ def account(run: Result) -> Account:
         return Account(ledger.run, "none", unit, delta, promised, promised, words, _why_nothing(ledger), ())
     tier, mu = _recomputed(run, ledger)
     verdicts = tuple(_judged(*pair) for pair in zip(mu.tolist(), promised.tolist(), strict=True))
-    return Account(ledger.run, tier, unit, delta, mu, promised, verdicts, "", _assumed(run, ledger, tier))
+    seeds = tuple(run.info["seeds"]) if tier in ("tier 1", "trusted server") else ()
+    return Account(ledger.run, tier, unit, delta, mu, promised, verdicts, "", _assumed(run, ledger, tier), seeds)
 
 
 def exposed(
@@ -349,6 +352,7 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
 def _composed(accounts: list[Account], delta: float | None) -> Certified:
     """All runs together."""
     _demand_alike(accounts)
+    _demand_fresh_noise(accounts)
     given = {account.delta for account in accounts}
     if delta is None and len(given) > 1:
         raise Error("the runs have different deltas", hint="choose one for all of them: delta (--delta on the line)")
@@ -389,6 +393,20 @@ def _demand_alike(accounts: list[Account]) -> None:
                 f"the runs have different {name} ({', '.join(map(str, sorted(found, key=str)))})",
                 hint="costs add up only for the same unit and the same nodes: name runs that share them",
             )
+
+
+def _demand_fresh_noise(accounts: list[Account]) -> None:
+    """No two runs draw the same noise: from two signals with one noise it can be subtracted, whatever each costs."""
+    used: dict[int, str] = {}
+    for account in accounts:
+        for seed in account.seeds:
+            if seed in used:
+                raise Error(
+                    f'runs "{used[seed]}" and "{account.run}" both have seed {seed}, which is the same noise twice: '
+                    "their costs do not add up",
+                    hint="release one of them only, or run one again with other seeds (run.seeds)",
+                )
+            used[seed] = account.run
 
 
 def _assumed_of_all(accounts: list[Account]) -> tuple[str, ...]:

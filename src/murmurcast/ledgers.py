@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.endings import in_words
 from murmurcast.errors import Altered
 from murmurcast.privacy import gaussian
 from murmurcast.results import Result
@@ -105,7 +104,8 @@ class Ledger(NamedTuple):
             if (at(table, rows)[at(sends, rows) == 0] != 0).any():
                 self.refuse(f"has a {name} of a node that has dropped out")
         last = sends.sum(axis=0).astype(int)
-        found = in_words({node: int(last[node]) for node in np.flatnonzero(sends[-1] == 0).tolist()})
+        gone = np.flatnonzero(sends[-1] == 0).tolist()
+        found = ", ".join(f"node {node} after epoch {last[node]}" for node in gone)
         if told != found:
             self.refuse(f"says that drops are {told or 'none'}, and its tables have {found or 'none'}")
         return sends
@@ -185,7 +185,10 @@ def _demand_all_epochs(run: Result, ledger: Ledger) -> None:
             "the whole run, and what the rest of it would send is not known",
         )
     fixed, planned = (ledger.data.attrs.get(name) for name in ("stop_after", "planned_epochs"))
-    if (fixed is None) != (planned is None) or (fixed is not None and not (fixed == ledger.epochs <= planned)):
+    if fixed is None and planned is None:
+        return
+    whole = all(isinstance(value, int | np.integer) for value in (fixed, planned))
+    if not whole or fixed != ledger.epochs or int(planned or 0) < ledger.epochs:
         ledger.refuse(f"has {ledger.epochs} epochs, and says that a stop after {fixed} of {planned} was fixed")
 
 

@@ -75,18 +75,14 @@ def _with_drops(algorithm: Algorithm, drops: Mapping[int, int]) -> Algorithm:
         following = algorithm.update(here, state, sent, heard, local)
         return jax.tree.map(lambda new, old: jnp.where(here.sends > 0, new, old), following, state)
 
+    words = ", ".join(f"node {node} after epoch {epoch}" for node, epoch in sorted(drops.items()))
     return algorithm._replace(
         sending=sending,
         receiving=receiving,
         promise=algorithm.promise if algorithm.promise_until is None else algorithm.promise_until(last),
-        settings=algorithm.settings | {"drops": in_words(drops)},
+        settings=algorithm.settings | {"drops": words},
         update=update,
     )
-
-
-def in_words(drops: Mapping[int, int]) -> str:
-    """Who drops out when, as a ledger has it."""
-    return ", ".join(f"node {node} after epoch {epoch}" for node, epoch in sorted(drops.items()))
 
 
 def _last_epochs(algorithm: Algorithm, drops: Mapping[int, int]) -> "NDArray[np.int64]":
@@ -117,7 +113,8 @@ def _shared_out(algorithm: Algorithm, amplitude: FloatArray, sends: FloatArray) 
     if alone.any():
         row, node = np.argwhere(alone)[0]
         raise Error(
-            f"node {node} would hear nobody after epoch {row}", hint="let it drop out too, or keep one of its neighbours"
+            f"node {node} would hear nobody after epoch {row}",
+            hint="let it drop out too, or keep one of its neighbours",
         )
     return _rows(algorithm.receiving.heard, len(sends)) * before / np.where(now > 0, now, before)
 
@@ -129,6 +126,6 @@ def _rows(table: FloatArray, rows: int) -> FloatArray:
 
 def _with_table(receiving: Any, sends: FloatArray) -> Any:
     """The tables of what is received, with one more: 1 in the epochs in which a node takes part."""
-    fields = [(name, Any) for name in (*receiving._fields, "sends")]
-    made = NamedTuple("Receiving", fields)  # type: ignore[misc]
+    make: Any = NamedTuple  # of fields that only the run knows
+    made = make("Receiving", [(name, Any) for name in (*receiving._fields, "sends")])
     return made(*receiving, without_repeats(sends))

@@ -79,7 +79,7 @@ def collusion(
         on_coalition: Called with (coalitions done, coalitions in all).
     """
     nodes = len(weights)
-    each = sweep_seconds(nodes, len(push))
+    each = likely_seconds(nodes, len(push))
     alone = _affordable(min(seconds, _FOR_RECEIVERS) if np.isfinite(seconds) else seconds, each, nodes)
     all_pairs = nodes * (nodes - 1) // 2 if nodes > 2 else 0  # of two nodes nobody is left to observe
     audible = weights * effective_noise[0]
@@ -122,7 +122,7 @@ def _with_anybody(
     return pair, pair_mu
 
 
-def sweep_seconds(nodes: int, epochs: int) -> float:
+def likely_seconds(nodes: int, epochs: int) -> float:
     """About how long one coalition takes."""
     return epochs * (_PER_EPOCH + _PER_PRODUCT * nodes**3)
 

@@ -62,8 +62,7 @@ def common_direction(
     Returns:
         [nodes] mu; 0 for the observers.
     """
-    (steady,) = _along(weights, observers, effective_noise, push, np.ones((1, len(push))))
-    return steady
+    return np.asarray(_along(weights, observers, effective_noise, push, np.ones((1, len(push))))[0])
 
 
 def steady_or_turning(
