@@ -124,7 +124,7 @@ class PowerRule:
     alpha: ArrayLike = 0.5
 
     def __post_init__(self) -> None:
-        _check.fraction(**{"power.min": self.minimum, "power.max": self.maximum, "power.alpha": self.alpha})
+        _check.split(**{"power.min": self.minimum, "power.max": self.maximum, "power.alpha": self.alpha})
         if self.minimum > self.maximum:
             raise Error(f"power.min is {self.minimum:g}, above power.max {self.maximum:g}", hint="swap them")
         if self.objective not in ("sum", "max-min", "noise"):

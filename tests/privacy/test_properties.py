@@ -6,7 +6,7 @@ is a smaller shift: none of them can tell more. Of tier 2, where v is a guess, n
 test_amplification.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import given, settings
@@ -126,7 +126,7 @@ def test_tier_one(seed: int, factor: float, epochs: int, data: st.DataObject) ->
     node = data.draw(st.integers(0, nodes - 1))
     others = np.arange(nodes) != node
 
-    def mu(**changed: FloatArray) -> FloatArray:
+    def mu(**changed: Any) -> FloatArray:
         exposed = certificate.exposure(steps, changed.get("course", course), z, changed.get("last"))
         return certificate.mu(exposed, changed.get("alpha", alpha), changed.get("noise", noise), moved)
 

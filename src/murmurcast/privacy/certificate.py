@@ -56,15 +56,19 @@ def exposure(
     """
     _check.above_zero(steps=steps, noise_course=noise_course)
     ratio = (steps[:-1] / noise_course[1:]) ** 2
+    _check.above_zero(steps_over_noise=ratio)
     if last is not None:
         _check.above_zero(z=z.ravel())
         counted = np.arange(1, len(steps))[:, None] < last
-        return np.asarray(np.sum(counted * ratio[:, None] / z[:-1] ** 2, axis=0))
-    if z.strides[0] == 0:  # one repeated row, as for z = "perron": no [epochs, nodes] array is made
+        found = np.asarray(np.sum(counted * ratio[:, None] / z[:-1] ** 2, axis=0))
+    elif z.strides[0] == 0:  # one repeated row, as for z = "perron": no [epochs, nodes] array is made
         _check.above_zero(z=z[0])
-        return np.asarray(ratio.sum() / z[0] ** 2)
-    _check.above_zero(z=z.ravel())
-    return np.asarray(ratio @ (1 / z[:-1] ** 2))
+        found = np.asarray(ratio.sum() / z[0] ** 2)
+    else:
+        _check.above_zero(z=z.ravel())
+        found = np.asarray(ratio @ (1 / z[:-1] ** 2))
+    _check.finite(exposure=found)
+    return found
 
 
 def mu(exposure: FloatArray, alpha: FloatArray, noise_to_step: FloatArray, sensitivity: FloatArray) -> FloatArray:
@@ -86,9 +90,12 @@ def mu(exposure: FloatArray, alpha: FloatArray, noise_to_step: FloatArray, sensi
         Formula: mu_j = S_j sqrt(exposure_j alpha_j / beta_j) / q_j; adaptive composition, projections included.
         Range: 0 < alpha < 1 and positive noise; the ends are errors, not numbers.
     """
-    _check.fraction(alpha=alpha)
+    _check.split(alpha=alpha)
     _check.above_zero(noise_to_step=noise_to_step, sensitivity=sensitivity)
-    return np.asarray(sensitivity * np.sqrt(exposure * alpha / (1 - alpha)) / noise_to_step)
+    _check.finite(exposure=exposure)
+    found = np.asarray(sensitivity * np.sqrt(exposure * alpha / (1 - alpha)) / noise_to_step)
+    _check.finite(mu=found)
+    return found
 
 
 def mu_of_record_at_own_point(
@@ -126,4 +133,5 @@ def mu_of_record_at_own_point(
     for epoch in range(len(steps) - 1):
         drift = steps[epoch] / z[epoch] * np.minimum(2 * clip, 2 * clip / examples + lipschitz * drift)
         total += (drift / effective_noise[epoch + 1]) ** 2
+    _check.finite(mu=total)
     return np.sqrt(total)

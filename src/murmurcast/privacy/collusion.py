@@ -78,6 +78,7 @@ def collusion(
         seconds: What it may take, roughly; `math.inf` tries all.
         on_coalition: Called with (coalitions done, coalitions in all).
     """
+    linear.demand_numbers(effective_noise, push)
     nodes = len(weights)
     each = likely_seconds(nodes, len(push))
     alone = _affordable(min(seconds, _FOR_RECEIVERS) if np.isfinite(seconds) else seconds, each, nodes)

@@ -92,6 +92,7 @@ def _along(
     weights: FloatArray, observers: tuple[int, ...], effective_noise: FloatArray, push: FloatArray, signs: FloatArray
 ) -> FloatArray:
     """[sequences, nodes] mu of every target along given sequences of signs, [sequences, epochs]; one sweep for all."""
+    demand_numbers(effective_noise, push)
     hidden = hidden_from(weights, observers)
     size, sequences = len(hidden), len(signs)
     response = np.zeros((size, sequences * size))  # of state to target, for all targets and sequences at once
@@ -125,6 +126,7 @@ def worst_direction(
     Returns:
         ([nodes], [nodes]) lower and upper bound of mu.
     """
+    demand_numbers(effective_noise, push)
     hidden = hidden_from(weights, observers)
     epochs = list(filter_steps(weights, observers, effective_noise))
     rank = epochs[0].observe.shape[0]
@@ -211,6 +213,12 @@ def filter_steps(weights: FloatArray, observers: tuple[int, ...], effective_nois
             uncertain = forward @ uncertain @ forward.T - moved @ moved.T
             uncertain = (uncertain + uncertain.T) / 2
             np.fill_diagonal(uncertain, uncertain.diagonal() + variance[epoch + 1])
+
+
+def demand_numbers(effective_noise: FloatArray, push: FloatArray) -> None:
+    """Every node adds noise in every epoch: without it, what a node says is known, and mu is no number."""
+    _check.above_zero(effective_noise=effective_noise.ravel())
+    _check.finite(push=np.abs(push).ravel())
 
 
 def _responses(epochs: list[Step], targets: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> FloatArray:
