@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from murmurcast.plans import Plan
     from murmurcast.privacy.collusion import Collusion
 
-_MATRIX_UP_TO, _TARGETS_SHOWN = 10, 20
+_MATRIX_UP_TO, _TARGETS_SHOWN = 9, 20
 _TITLE = "Who learns what: epsilon of the whole run, for every target"
 _NOTE = (
     "Certified: everybody together. All others: the linear diagnostic, a lower bound of what these receivers learn; "
@@ -38,7 +38,7 @@ def _matrix(plan: "Plan", found: "Collusion") -> tuple[tuple[str, ...], list[tup
     def row(target: int) -> tuple[str, ...]:
         neighbours = plan.network.neighbours(target)
         alone = (
-            "-" if receiver == target else f"{single[receiver, target]:.3g}{_mark(receiver in neighbours)}"
+            "-" if receiver == target else f"{single[receiver, target]:#.3g}{_mark(receiver in neighbours)}"
             for receiver in range(plan.network.nodes)
         )
         return str(target), f"{certified[target]:.4g}", *alone, _pair(plan, found, target)
@@ -54,7 +54,7 @@ def _worst_only(plan: "Plan", found: "Collusion") -> tuple[tuple[str, ...], list
 
     def row(target: int) -> tuple[str, ...]:
         near = int(receiver[target]) in plan.network.neighbours(target)
-        alone = f"{single[target]:.4g} ({receiver[target]}){_mark(near)}" if receiver[target] >= 0 else "0"
+        alone = f"{single[target]:#.3g} ({receiver[target]}){_mark(near)}" if receiver[target] >= 0 else "0"
         return str(target), f"{certified[target]:.4g}", alone, _pair(plan, found, target)
 
     return ("target", "certified", "worst one", "worst two"), [row(target) for target in sorted(order.tolist())]
@@ -69,7 +69,7 @@ def _pair(plan: "Plan", found: "Collusion", target: int) -> str:
         return "-"
     leaked = float(gaussian.epsilon(found.pair_mu[target], plan.budget.delta))
     first, second = found.pair[target]
-    return f"{leaked:.4g} ({first}, {second if second >= 0 else 'any'})"
+    return f"{leaked:#.3g} ({first}, {second if second >= 0 else 'any'})"
 
 
 def _left_out(plan: "Plan", found: "Collusion", few: bool) -> str:

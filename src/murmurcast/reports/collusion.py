@@ -78,14 +78,14 @@ def _matrix(run: Result, found: Collusion, whole: FloatArray) -> Table:
     def alone(receiver: int, target: int) -> Cell:
         value = float(single[receiver, target])
         mark = "+" if near[receiver, target] else ""
-        return Cell("-") if receiver == target else Cell(f"{value:.3g}{mark}", value)
+        return Cell("-") if receiver == target else Cell(f"{value:#.3g}{mark}", value)
 
     rows: list[Row] = [
-        (str(target), number(whole[target]), *(alone(r, target) for r in found.receivers), _pair(run, found, target))
+        (str(target), number(whole[target]), *(alone(r, target) for r in found.receivers), *_pair(run, found, target))
         for target in range(ledger.nodes(run))
     ]
-    headings = ("target", "certified", *(f"to {receiver}" for receiver in found.receivers), "worst two")
-    return Table(f"{_TITLE}: epsilon of the whole run", headings, tuple(rows), _note(run, found))
+    headings = ("target", "certified", *(f"to {receiver}" for receiver in found.receivers), "worst two", "who")
+    return Table(_TITLE, headings, tuple(rows), _note(run, found))
 
 
 def _worst_only(run: Result, found: Collusion, whole: FloatArray) -> Table:
@@ -94,27 +94,28 @@ def _worst_only(run: Result, found: Collusion, whole: FloatArray) -> Table:
     count = ledger.nodes(run)
     order = np.argsort(-np.round(whole, 9), kind="stable")[: count if count <= _ROWS_UP_TO else _WORST]
 
-    def alone(target: int) -> Cell:
+    def alone(target: int) -> tuple[Cell, Cell]:
         if receiver[target] < 0:
-            return Cell("0", 0.0)
+            return Cell("0", 0.0), Cell("-")
         mark = "+" if near[receiver[target], target] else ""
-        return Cell(f"{single[target]:.3g} ({receiver[target]}){mark}", float(single[target]))
+        return Cell(f"{single[target]:#.3g}", float(single[target])), Cell(f"node {receiver[target]}{mark}")
 
     rows: list[Row] = [
-        (str(target), number(whole[target]), alone(target), _pair(run, found, target))
+        (str(target), number(whole[target]), *alone(target), *_pair(run, found, target))
         for target in sorted(order.tolist())
     ]
-    headings = ("target", "certified", "worst one", "worst two")
+    headings = ("target", "certified", "worst one", "who", "worst two", "who")
     left_out = f" The {len(rows)} of {count} nodes that pay most." if len(rows) < count else ""
-    return Table(f"{_TITLE}: epsilon of the whole run", headings, tuple(rows), _note(run, found) + left_out)
+    return Table(_TITLE, headings, tuple(rows), _note(run, found) + left_out)
 
 
-def _pair(run: Result, found: Collusion, target: int) -> Cell:
+def _pair(run: Result, found: Collusion, target: int) -> tuple[Cell, Cell]:
     first, second = found.pair[target]
     if first < 0:
-        return Cell("-")
+        return Cell("-"), Cell("-")
     leaked = float(gaussian.epsilon(found.pair_mu[target], float(run.ledger.attrs["delta"])))
-    return Cell(f"{leaked:.3g} ({first}, {second if second >= 0 else 'any'})", leaked)
+    who = f"{first} and {second if second >= 0 else 'any'}"
+    return Cell(f"{leaked:#.3g}", leaked), Cell(who)
 
 
 def _neighbours(run: Result) -> "np.typing.NDArray[np.bool_]":
@@ -124,10 +125,11 @@ def _neighbours(run: Result) -> "np.typing.NDArray[np.bool_]":
 
 
 def _note(run: Result, found: Collusion) -> str:
+    delta = f"{run.ledger.attrs['delta']:g}"
     note = (
-        f"Certified: what everybody together can learn of the target, at delta {run.ledger.attrs['delta']:g}. All "
-        "other numbers are the linear diagnostic, a lower bound of what these receivers learn; not a guarantee. "
-        "In brackets: who; +: a neighbour of the target. Worked out from the ledger."
+        f"Epsilon of the whole run at delta {delta}. Certified: what everybody together can learn of the target. All "
+        "other numbers are the linear diagnostic, a lower bound of what these receivers learn; not a guarantee. +: a "
+        "neighbour of the target. Worked out from the ledger."
     )
     if found.is_complete:
         return note
