@@ -352,7 +352,6 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
 def _composed(accounts: list[Account], delta: float | None) -> Certified:
     """All runs together."""
     _demand_alike(accounts)
-    _demand_fresh_noise(accounts)
     given = {account.delta for account in accounts}
     if delta is None and len(given) > 1:
         raise Error("the runs have different deltas", hint="choose one for all of them: delta (--delta on the line)")
@@ -362,6 +361,8 @@ def _composed(accounts: list[Account], delta: float | None) -> Certified:
         for name in ("mu", "promised_mu")
     )
     problems = tuple(line for account in accounts for line in _trouble(account))
+    if not problems:
+        _demand_fresh_noise(accounts)
     # Of a broken promise nothing is left to stand on: its ledger may be the part that is wrong.
     tier = "none" if problems else min((account.tier for account in accounts), key=_WEAKEST.index)
     reasons = [account.reason for account in accounts if account.reason]
