@@ -126,13 +126,9 @@ def cut_short(run: Result, epochs: int) -> Result:
     return Result(metrics=metrics, ledger=ledger, published=kept.published, info=kept.info)
 
 
-def test_a_run_cut_short_costs_less(ours: Result) -> None:
-    plan = make_plan(quadratic())
-    found = certify(cut_short(ours, 5))
-    assert found.verdict == "kept"
-    ratio = 2.6 * plan.schedule.steps[:4, None] / (plan.z[:4] * plan.effective_noise[1:5])
-    np.testing.assert_allclose(found.mu, np.sqrt((ratio**2).sum(axis=0)), rtol=1e-12)
-    assert (found.mu < found.promised_mu).all()
+def test_a_ledger_cut_short_is_not_certified(ours: Result) -> None:
+    """Somebody may have stopped because of what he saw: then the epochs sent so far do not bound the cost."""
+    assert "not fixed before the run" in caught(cut_short(ours, 5))
 
 
 def test_one_transmission_exposes_nothing() -> None:
@@ -255,6 +251,7 @@ def test_runs_that_do_not_compose(ours: Result, of_records: Result) -> None:
         ours.ledger.assign_attrs(delta=1e-6),
         privacy=ours.info["privacy"]
         | {"delta": 1e-6, "epsilon": float(mc.gaussian.epsilon(certify(ours).mu.max(), 1e-6))},
+        seeds=[11, 12],
     )
     with pytest.raises(mc.Error, match="different deltas"):
         certify([ours, stricter])

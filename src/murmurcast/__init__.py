@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from murmurcast.plans import Budget, ClippedGradients, Plan, PowerRule
     from murmurcast.privacy import gaussian
     from murmurcast.privacy.certificate import Certificate
+    from murmurcast.privacy.collusion import Collusion
     from murmurcast.privacy.linear import Linear
     from murmurcast.privacy.per_epoch import PaperClaim
     from murmurcast.problems.quadratic import Quadratic
@@ -46,6 +47,7 @@ _HOME = {
     "Budget": "plans",
     "Certificate": "privacy.certificate",
     "ClippedGradients": "plans",
+    "Collusion": "privacy.collusion",
     "Error": "errors",
     "Experiment": "experiment",
     "Infeasible": "errors",
@@ -92,6 +94,7 @@ __all__ = [
     "Budget",
     "Certificate",
     "ClippedGradients",
+    "Collusion",
     "Error",
     "Experiment",
     "Infeasible",

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from murmurcast.errors import Error
 
 FloatArray = NDArray[np.float64]
+_LEAST_SHARE = 1e-12
 
 
 def _array(name: str, value: ArrayLike) -> FloatArray:
@@ -36,10 +37,32 @@ def positive(**values: ArrayLike) -> None:
 
 
 def above_zero(**values: ArrayLike) -> None:
-    """Every value is finite and above zero, however small: for what was computed, not given."""
+    """Every value is above zero, and its square is still a number: for what was computed, not given."""
     for name, value in values.items():
         array = _array(name, value)
-        _demand(name, value, "a finite number above 0", np.isfinite(array) & (array > 0))
+        _demand(name, value, "a number above 0 (1e-100 to 1e100)", (array >= 1e-100) & (array <= 1e100))
+
+
+def finite(**values: ArrayLike) -> None:
+    """Every value is a number of zero or more, and none is infinite: for what came out of a formula."""
+    for name, value in values.items():
+        array = _array(name, value)
+        _demand(name, value, "a finite number of 0 or more", np.isfinite(array) & (array >= 0))
+
+
+def split(**values: ArrayLike) -> None:
+    """Every value is a share of power that leaves something for both, so that (1 - alpha)/alpha stays a number."""
+    for name, value in values.items():
+        array = _array(name, value)
+        inside = (array >= _LEAST_SHARE) & (array <= 1 - _LEAST_SHARE)
+        _demand(name, value, f"strictly between 0 and 1 ({_LEAST_SHARE:g} from both)", inside)
+
+
+def gaussian(**values: ArrayLike) -> None:
+    """Every value is a mu of Gaussian DP: 0 or more, and so small that its square is a number, or infinite."""
+    for name, value in values.items():
+        array = _array(name, value)
+        _demand(name, value, "0 to 1e100, or infinite", ((array >= 0) & (array <= 1e100)) | (array == np.inf))
 
 
 def not_negative(**values: ArrayLike) -> None:

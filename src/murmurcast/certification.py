@@ -16,8 +16,9 @@ import numpy as np
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
-from murmurcast.ledgers import LARGEST, TOLERANCE, Ledger, demand_epsilon, planned_epochs, read
+from murmurcast.ledgers import LARGEST, TOLERANCE, Ledger, at, demand_epsilon, read
 from murmurcast.privacy import gaussian
+from murmurcast.privacy.certificate import PLAIN_BOUND
 from murmurcast.results import Result
 
 Tier = Literal["tier 1", "trusted server", "nothing sent", "none"]
@@ -89,6 +90,7 @@ class Account(NamedTuple):
         verdicts: [nodes] as in `Certified`.
         reason: Why nothing is promised; else empty.
         assumptions: What must be true of this run.
+        seeds: Of its noise; empty where no noise stands behind the number.
     """
 
     run: str
@@ -100,6 +102,7 @@ class Account(NamedTuple):
     verdicts: tuple[str, ...]
     reason: str
     assumptions: tuple[str, ...]
+    seeds: tuple[int, ...] = ()
 
 
 def certify(runs: Result | Sequence[Result], delta: float | None = None) -> Certified:
@@ -118,7 +121,7 @@ def certify(runs: Result | Sequence[Result], delta: float | None = None) -> Cert
 
     Raises:
         Altered: A ledger is incomplete, out of range, or at odds with itself or with the rest of its run.
-        Error: Runs that do not compose: other units, other numbers of nodes.
+        Error: Runs that do not compose: other units, other numbers of nodes, the same noise twice.
     """
     listed = [runs] if isinstance(runs, Result) else list(runs)
     if not listed:
@@ -140,13 +143,18 @@ def account(run: Result) -> Account:
         words = ("nothing is promised",) * ledger.nodes
         return Account(ledger.run, "none", unit, delta, promised, promised, words, _why_nothing(ledger), ())
     tier, mu = _recomputed(run, ledger)
-    whole = planned_epochs(run) == ledger.epochs
-    verdicts = tuple(_judged(*pair, whole=whole) for pair in zip(mu.tolist(), promised.tolist(), strict=True))
-    return Account(ledger.run, tier, unit, delta, mu, promised, verdicts, "", _assumed(run, ledger, tier))
+    verdicts = tuple(_judged(*pair) for pair in zip(mu.tolist(), promised.tolist(), strict=True))
+    seeds = tuple(run.info["seeds"]) if tier in ("tier 1", "trusted server") else ()
+    return Account(ledger.run, tier, unit, delta, mu, promised, verdicts, "", _assumed(run, ledger, tier), seeds)
 
 
 def exposed(
-    steps: FloatArray, course: FloatArray, z: FloatArray, amplitude: FloatArray, noise: FloatArray
+    steps: FloatArray,
+    course: FloatArray,
+    z: FloatArray,
+    amplitude: FloatArray,
+    noise: FloatArray,
+    sends: FloatArray | None = None,
 ) -> FloatArray:
     """sum_{t=1}^{T-1} ( gamma_t / (z_t s_t+1) )^2 with s = noise course / amplitude, from tables as they were sent.
 
@@ -156,26 +164,25 @@ def exposed(
         z: [rows, nodes] what gradients are divided by; as all tables, its last row stands for all later epochs.
         amplitude: [rows, nodes] of the model.
         noise: [rows, nodes] standard deviation in units of the course.
+        sends: [rows, nodes] 1 while a node sends, 0 once it has dropped out and exposes nothing more; by default 1.
 
     Returns:
         [nodes]; infinite where a gradient is covered by no noise.
     """
     last = len(steps) - 1  # gradients that are exposed
-    changing = min(max(len(z), len(amplitude), len(noise)), last)
+    sends = np.ones((1, z.shape[1])) if sends is None else sends
+    changing = min(max(map(len, (z, amplitude, noise, sends))), last)
     with np.errstate(all="ignore"):
         pace = (steps[:-1] / course[1:]) ** 2
         total = np.zeros(z.shape[1])
         for first in range(0, changing, _CHUNK):
             here = np.arange(first, min(first + _CHUNK, changing))
-            ratio = _at(amplitude, here + 1) / (_at(z, here) * _at(noise, here + 1))
-            total += pace[here] @ ratio**2
+            ratio = at(amplitude, here + 1) / (at(z, here) * at(noise, here + 1))
+            total += pace[here] @ np.where(at(sends, here + 1) > 0, ratio**2, 0.0)
         if changing < last:  # tables have come to their last rows
-            total += pace[changing:].sum() * (amplitude[-1] / (z[-1] * noise[-1])) ** 2
+            ratio = amplitude[-1] / (z[-1] * noise[-1])
+            total += pace[changing:].sum() * np.where(sends[-1] > 0, ratio**2, 0.0)
     return np.where(np.isnan(total), np.inf, total)  # 0/0: neither a step nor noise is known to be there
-
-
-def _at(table: FloatArray, epochs: "np.typing.NDArray[np.int64]") -> FloatArray:
-    return np.asarray(table[np.minimum(epochs, len(table) - 1)])
 
 
 def _recomputed(run: Result, ledger: Ledger) -> tuple[Tier, FloatArray]:
@@ -193,16 +200,18 @@ def _over_the_air(run: Result, ledger: Ledger) -> tuple[Tier, FloatArray]:
     ledger.text("medium", ("Air",))
     ledger.text("publish", ("last", "average"))  # either is a function of what was sent
     sending = ("sending_amplitude", "sending_noise", "sending_course")
-    ledger.demand_tables(*sending, *(f"receiving_{name}" for name in ("heard", "kept", "step", "z", "newest")))
+    sends = ledger.sends()
+    known = ("heard", "kept", "step", "z", "newest", *(() if sends is None else ("sends",)))
+    ledger.demand_tables(*sending, *(f"receiving_{name}" for name in known))
     where = ledger.text("gradient_at", ("mixed", "own"))
     if ledger.text("unit") == "record" and where != "mixed":
         ledger.refuse(f'has unit record and gradient_at "{where}": that carries no certificate, "mixed" is needed')
     ledger.per_epoch("receiving_newest")
     ledger.per_node("power")
-    amplitude, z = _above_zero(ledger, "sending_amplitude"), _above_zero(ledger, "receiving_z")
-    _demand_mixing(ledger, amplitude)
+    amplitude, z = _above_zero(ledger, "sending_amplitude", sends), _above_zero(ledger, "receiving_z")
+    _demand_mixing(ledger, amplitude, sends)
     steps, course = ledger.per_epoch("receiving_step"), ledger.per_epoch("sending_course")
-    cost = exposed(steps, course, z, amplitude, ledger.table("sending_noise"))
+    cost = exposed(steps, course, z, amplitude, ledger.table("sending_noise"), sends)
     return "tier 1", _times(sensitivity(ledger), np.sqrt(cost))
 
 
@@ -259,30 +268,36 @@ def sensitivity(ledger: Ledger) -> FloatArray:
     return np.full(ledger.nodes, np.inf) if clipping == "none" else found
 
 
-def _demand_mixing(ledger: Ledger, amplitude: FloatArray) -> None:
+def _demand_mixing(ledger: Ledger, amplitude: FloatArray, sends: FloatArray | None) -> None:
     """The mixed point is made of what was sent, the node's own noisy signal among it, with weights that sum to 1.
 
-    Own term: kept = (1 - d/R) / amplitude. Any other coefficient is that of a point which is not the public one.
+    Own term: kept = (1 - d/R) / amplitude. Any other coefficient is that of a point which is not the public one. A node
+    that has dropped out mixes nothing any more.
     """
+    taking_part = np.ones_like(amplitude[:1]) if sends is None else sends
     sender, receiver, gain = ledger.links()
     degree = np.bincount(sender, minlength=ledger.nodes)
     share = degree / ledger.number("normaliser")
     if (share > 1).any() or not np.array_equal(degree, np.bincount(receiver, minlength=ledger.nodes)):
         ledger.refuse("has links that do not fit its normaliser, or go one way only")
     kept, heard = ledger.table("receiving_kept"), ledger.table("receiving_heard")
-    for epoch in range(max(map(len, (amplitude, kept, heard)))):
-        loud, own, factor = (table[min(epoch, len(table) - 1)] for table in (amplitude, kept, heard))
-        if not np.allclose(own * loud, 1 - share, rtol=TOLERANCE, atol=TOLERANCE):
-            node = int(np.argmax(np.abs(own * loud - 1 + share)))
+    tables = (amplitude, kept, heard, taking_part)
+    for epoch in range(max(map(len, tables))):
+        loud, own, factor, here = (table[min(epoch, len(table) - 1)] for table in tables)
+        off = np.abs(own * loud - 1 + share) * here
+        if not (off <= TOLERANCE).all():
+            node = int(np.argmax(off))
             ledger.refuse(f"has receiving_kept of node {node} at which its own noisy signal is not what it keeps")
         arriving = np.bincount(receiver, gain * loud[sender], ledger.nodes)
-        if not np.allclose(factor * arriving, share, rtol=TOLERANCE, atol=TOLERANCE):
+        if not np.allclose(factor * arriving * here, share * here, rtol=TOLERANCE, atol=TOLERANCE):
             ledger.refuse("has amplitudes, gains and receiving_heard that do not belong together")
 
 
-def _above_zero(ledger: Ledger, name: str) -> FloatArray:
+def _above_zero(ledger: Ledger, name: str, sends: FloatArray | None = None) -> FloatArray:
+    """A table of numbers above 0, of all nodes that have not dropped out."""
     found = ledger.table(name)
-    if not (found > 0).all():
+    needed = np.ones(found.shape) if sends is None else at(sends, np.arange(len(found)))
+    if not (found[needed > 0] > 0).all():
         ledger.refuse(f"has a 0 in {name}")
     return found
 
@@ -294,11 +309,11 @@ def _times(sensitivity: FloatArray, ratio: FloatArray) -> FloatArray:
     return np.where(mu > LARGEST, np.inf, mu)
 
 
-def _judged(mu: float, promised: float, *, whole: bool) -> str:
-    """One node's verdict. A whole run costs what it promised; less means that ledger or promise was changed."""
+def _judged(mu: float, promised: float) -> str:
+    """One node's verdict. A run costs what it promised; less means that ledger or promise was changed."""
     if not mu <= promised * (1 + TOLERANCE):
         return "costs more"
-    return "costs less" if whole and mu < promised * (1 - TOLERANCE) else "kept"
+    return "costs less" if mu < promised * (1 - TOLERANCE) else "kept"
 
 
 def _why_nothing(ledger: Ledger) -> str:
@@ -322,6 +337,12 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
         found.append("own models stay on their nodes; only mixed points, or averages of them, are published")
     if ledger.text("unit") == "record":
         found.append("one record is hidden, not a person with many")
+    if "stop_after" in ledger.data.attrs:
+        found.append(f"that it stops after epoch {ledger.epochs} was fixed before the run")
+    if "drops" in ledger.data.attrs:
+        found.append(f"who drops out when was fixed before the run: {ledger.text('drops')}")
+    if "batch" in ledger.data.attrs:
+        found.append(PLAIN_BOUND)
     if len(run.published) > 1:
         count = len(run.published)
         found.append(f"one of the {count} seeds is released; all of them together cost sqrt({count}) times mu")
@@ -340,6 +361,8 @@ def _composed(accounts: list[Account], delta: float | None) -> Certified:
         for name in ("mu", "promised_mu")
     )
     problems = tuple(line for account in accounts for line in _trouble(account))
+    if not problems:
+        _demand_fresh_noise(accounts)
     # Of a broken promise nothing is left to stand on: its ledger may be the part that is wrong.
     tier = "none" if problems else min((account.tier for account in accounts), key=_WEAKEST.index)
     reasons = [account.reason for account in accounts if account.reason]
@@ -371,6 +394,20 @@ def _demand_alike(accounts: list[Account]) -> None:
                 f"the runs have different {name} ({', '.join(map(str, sorted(found, key=str)))})",
                 hint="costs add up only for the same unit and the same nodes: name runs that share them",
             )
+
+
+def _demand_fresh_noise(accounts: list[Account]) -> None:
+    """No two runs draw the same noise: from two signals with one noise it can be subtracted, whatever each costs."""
+    used: dict[int, str] = {}
+    for account in accounts:
+        for seed in account.seeds:
+            if seed in used:
+                raise Error(
+                    f'runs "{used[seed]}" and "{account.run}" both have seed {seed}, which is the same noise twice: '
+                    "their costs do not add up",
+                    hint="release one of them only, or run one again with other seeds (run.seeds)",
+                )
+            used[seed] = account.run
 
 
 def _assumed_of_all(accounts: list[Account]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from murmurcast.network.files import EdgeList, read_gains
 from murmurcast.network.gains import Constant, LogDistance, Rayleigh, Rician, Uniform
 from murmurcast.network.graph import Network
 from murmurcast.plans import Budget, ClippedGradients, PowerRule
+from murmurcast.privacy.certificate import PLAIN_BOUND
 from murmurcast.schedule import Decay, NoiseTiming, Schedule
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ _ALGORITHM_KEYS: "dict[str, tuple[str, ...]]" = {
     "local-only": ("step_factor",),
     "central-dp": ("publish",),
 }
+_PROMISING = ("power-controlled", "central-dp")
 _SET_KEYS: "dict[str, tuple[str, ...]]" = {
     "least-squares": ("examples", "features", "heterogeneity"),
     "logistic": ("examples", "features", "classes"),
@@ -160,6 +162,8 @@ class RunSection(_Section):
     evaluate_every: int | None = None
     checkpoint_every: int | None = None
     precision: Literal["float32", "float64"] = "float32"
+    stop_after: int | None = None
+    drops: dict[str, int] | None = None
 
 
 class Experiment(_Section):
@@ -273,13 +277,15 @@ class Experiment(_Section):
         )
 
     def build_algorithm(self, plan: "Plan") -> "Algorithm":
-        """The algorithm that carries the plan out."""
+        """The algorithm that carries the plan out, with the ends that [run] fixes."""
+        from murmurcast.algorithms.endings import with_ends
+
         section = self.algorithm
         known = _ALGORITHM_KEYS[section.name]
         given = {key: value for key in known if (value := getattr(section, key)) is not None}
         word = section.name.replace("-", "_")
         algorithm: Algorithm = getattr(import_module(f"murmurcast.algorithms.{word}"), word)(plan, **given)
-        return algorithm
+        return with_ends(algorithm, self.run.stop_after, self._drops())
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -288,7 +294,9 @@ class Experiment(_Section):
         given = section.model_fields_set - {"name", *_ALGORITHM_KEYS[section.name]}
         unused = tuple(f"algorithm.{key} has no meaning with {section.name} and is not used" for key in sorted(given))
         nominal = "gradients are not clipped: every epsilon is nominal, and nothing is promised"
-        return (*unused, nominal) if self.problem.clipping == "none" else unused
+        lines = (*unused, nominal) if self.problem.clipping == "none" else unused
+        sampled = self.problem.batch is not None and self.problem.clipping != "none"
+        return (*lines, PLAIN_BOUND) if sampled and section.name in _PROMISING else lines
 
     @property
     def plan_warnings(self) -> tuple[str, ...]:
@@ -297,6 +305,8 @@ class Experiment(_Section):
         name, unit = self.algorithm.name, self.privacy.unit
         if name != "power-controlled":
             lines.append(f"this is the plan of power-controlled; what {name} promises, its run says")
+        if self.run.stop_after is not None or self.run.drops:
+            lines.append("this is the whole plan: run.stop_after and run.drops make a run of this file cost less")
         if unit == "record" and self.algorithm.gradient_at == "own":
             lines.append('unit record needs gradient_at = "mixed": a run of this file is refused')
         if unit == "record" and self.problem.clipping == "node":
@@ -312,6 +322,16 @@ class Experiment(_Section):
             if key in values.get(section, {}):
                 values[section][key] = Path(values[section][key]).name
         return tomli_w.dumps(values)
+
+    def _drops(self) -> dict[int, int]:
+        """Nodes by number; keys of TOML are words."""
+        given = self.run.drops or {}
+        for key in given:
+            if not key.isdecimal():
+                raise Error(f'run.drops names node "{key}"', hint='write drops = {"2" = 50}')
+        if len({int(key) for key in given}) < len(given):
+            raise Error("run.drops names a node twice", hint="name each once")
+        return {int(key): epoch for key, epoch in given.items()}
 
     def _data(self) -> DataSection:
         if self.data is None:

@@ -30,6 +30,8 @@ _WRITTEN = {
     ("privacy", "delta"): "delta",
     ("privacy", "clip"): "clip",
     ("problem", "clipping"): "clipping",
+    ("problem", "batch"): "batch",
+    ("run", "stop_after"): "stop_after",
 }
 
 
@@ -85,6 +87,29 @@ class Ledger(NamedTuple):
             self.refuse(f"has {name} of shape {found.shape}, expected 1 to {self.epochs} rows of {self.nodes} nodes")
         return self._numbers(name, found.dims, (found.shape[0], self.nodes))
 
+    def sends(self) -> FloatArray | None:
+        """[rows, nodes] 1 while a node sends, 0 once it has dropped out; None where nobody drops out.
+
+        Who has dropped out stays out, and neither model nor noise of it is sent: tables and words must say the same.
+        """
+        told = self.data.attrs.get("drops")
+        if told is None and "receiving_sends" not in self.data.variables:
+            return None
+        sends = self.table("receiving_sends")
+        if not np.isin(sends, (0.0, 1.0)).all() or (np.diff(sends, axis=0) > 0).any() or not sends[0].all():
+            self.refuse("has a receiving_sends of other numbers than 1 and then 0")
+        for name in ("sending_amplitude", "sending_noise"):
+            table = self.table(name)
+            rows = np.arange(max(len(sends), len(table)))
+            if (at(table, rows)[at(sends, rows) == 0] != 0).any():
+                self.refuse(f"has a {name} of a node that has dropped out")
+        last = sends.sum(axis=0).astype(int)
+        gone = np.flatnonzero(sends[-1] == 0).tolist()
+        found = ", ".join(f"node {node} after epoch {last[node]}" for node in gone)
+        if told != found:
+            self.refuse(f"says that drops are {told or 'none'}, and its tables have {found or 'none'}")
+        return sends
+
     def links(self) -> "tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]":
         """Sender, receiver and gain of every link, each [links]."""
         count = self.data.sizes.get("link", 0)
@@ -126,6 +151,11 @@ class Ledger(NamedTuple):
         return values
 
 
+def at(table: FloatArray, epochs: "NDArray[np.int64]") -> FloatArray:
+    """The rows of a table for epochs counted from 0; its last row stands for all later ones."""
+    return np.asarray(table[np.minimum(epochs, len(table) - 1)])
+
+
 def read(run: Result) -> Ledger:
     """A run's ledger, after checking that the run's other files tell the same story."""
     name, data = str(said(run, "name")), run.ledger
@@ -141,12 +171,25 @@ def read(run: Result) -> Ledger:
     return ledger
 
 
-def planned_epochs(run: Result) -> int:
-    """How many epochs the run was to have; the ledger of one that was cut short holds fewer."""
-    planned = said(run, "epochs")
-    if isinstance(planned, bool) or not isinstance(planned, int):
-        refuse(str(run.info.get("name", "run")), "run.json does not say how many epochs were planned")
-    return planned
+def _demand_all_epochs(run: Result, ledger: Ledger) -> None:
+    """The ledger holds the epochs that the run was to have, all of the plan's or as many as were fixed beforehand."""
+    told = said(run, "epochs")
+    if isinstance(told, bool) or not isinstance(told, int):
+        refuse(ledger.run, "run.json does not say how many epochs the run has")
+    if told < ledger.epochs:
+        refuse(ledger.run, f"the ledger holds {ledger.epochs} epochs, and {told} were planned")
+    if told > ledger.epochs:
+        refuse(
+            ledger.run,
+            f"the ledger holds {ledger.epochs} epochs of {told}: a stop that was not fixed before the run counts as "
+            "the whole run, and what the rest of it would send is not known",
+        )
+    fixed, planned = (ledger.data.attrs.get(name) for name in ("stop_after", "planned_epochs"))
+    if fixed is None and planned is None:
+        return
+    whole = all(isinstance(value, int | np.integer) for value in (fixed, planned))
+    if not whole or fixed != ledger.epochs or int(planned or 0) < ledger.epochs:
+        ledger.refuse(f"has {ledger.epochs} epochs, and says that a stop after {fixed} of {planned} was fixed")
 
 
 def said(run: Result, *keys: str) -> Any:
@@ -208,8 +251,7 @@ def _same(told: object, held: object) -> bool:
 
 def _demand_figures(run: Result, ledger: Ledger) -> None:
     """No epoch was evaluated that the ledger does not hold, and every seed and node has its published model."""
-    if planned_epochs(run) < ledger.epochs:
-        refuse(ledger.run, f"the ledger holds {ledger.epochs} epochs, and {planned_epochs(run)} were planned")
+    _demand_all_epochs(run, ledger)
     epochs = np.asarray(run.metrics["epoch"]) if "epoch" in run.metrics.variables else np.zeros(0)
     if epochs.dtype.kind not in "iu" or epochs.ndim != 1 or not len(epochs):
         refuse(ledger.run, "the figures do not say their epochs")

@@ -3,12 +3,12 @@
 A run takes a plan, never a noise level: mechanism and account cannot drift apart.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from murmurcast import _check
@@ -19,14 +19,15 @@ from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 from murmurcast.network.mixing import Mixing
 from murmurcast.power.sent import public_scale, sent_over_budget
-from murmurcast.privacy import amplification, gaussian, linear, per_epoch
+from murmurcast.privacy import amplification, collusion, gaussian, linear, per_epoch
 from murmurcast.privacy import certificate as certificates
 from murmurcast.privacy.certificate import Certificate, Unit
+from murmurcast.privacy.collusion import Collusion
 from murmurcast.schedule import Schedule
 
 Target = Literal["certificate", "per-epoch"]
 Objective = Literal["sum", "max-min", "noise"]
-_DENSE_UP_TO = 3000  # nodes, for what one observer learns
+DENSE_UP_TO = 3000  # nodes, for what one observer learns
 
 
 class Problem(Protocol):
@@ -123,7 +124,7 @@ class PowerRule:
     alpha: ArrayLike = 0.5
 
     def __post_init__(self) -> None:
-        _check.fraction(**{"power.min": self.minimum, "power.max": self.maximum, "power.alpha": self.alpha})
+        _check.split(**{"power.min": self.minimum, "power.max": self.maximum, "power.alpha": self.alpha})
         if self.minimum > self.maximum:
             raise Error(f"power.min is {self.minimum:g}, above power.max {self.maximum:g}", hint="swap them")
         if self.objective not in ("sum", "max-min", "noise"):
@@ -252,6 +253,19 @@ class Plan:
         """A line for each way this setting breaks."""
         return cautions(self)
 
+    def mu_until(self, last: "NDArray[np.int64]") -> FloatArray:
+        """[nodes] the certificate's mu where node j sends up to epoch last_j only, fixed before the run.
+
+        Guarantees:
+            As `certificate`. Who stops when must not depend on anybody's data.
+        """
+        exposed = certificates.exposure(self.schedule.steps, self.schedule.noise_course, self.z, last)
+        return certificates.mu(exposed, self.alpha, self.noise_to_step, self.sensitivity)
+
+    def until(self, epochs: int) -> "Plan":
+        """The first epochs of this plan: same split, same noise, same steps, and what they cost."""
+        return replace(self, schedule=replace(self.schedule, epochs=epochs), z=self.z[:epochs])
+
     def linear_common(self, observers: tuple[int, ...]) -> FloatArray:
         """[nodes] mu the observers reach under linear gradients, all changes in one direction. A diagnostic."""
         return linear.common_direction(self._dense_weights(), observers, self.effective_noise, self._push())
@@ -262,6 +276,16 @@ class Plan:
         numbers = (self.effective_noise, self._push())
         lower, upper = linear.worst_direction(*arguments, *numbers, on_target)
         return linear.Linear(linear.common_direction(*arguments, *numbers), lower, upper)
+
+    def collusion(self, seconds: float = collusion.QUICK, on_coalition: Count = quiet) -> Collusion:
+        """What every receiver alone, and pairs together, learn of every node under linear gradients. A diagnostic.
+
+        Args:
+            seconds: About how long it may take; as many receivers and pairs are tried. `math.inf` tries all.
+            on_coalition: Called with (coalitions done, coalitions in all).
+        """
+        numbers = (self.effective_noise, self._push())
+        return collusion.collusion(self._dense_weights(), *numbers, seconds, on_coalition)
 
     def amplified(self, observers: tuple[int, ...], smoothness: ArrayLike) -> FloatArray:
         """[nodes] mu, an experimental bound of what the observers learn of every node; 0 for the observers.
@@ -302,10 +326,10 @@ class Plan:
         return np.asarray(self.sensitivity * self.schedule.steps[:, None] / self.z)
 
     def _dense_weights(self, what: str = "the linear diagnostic") -> FloatArray:
-        if self.network.nodes > _DENSE_UP_TO:
+        if self.network.nodes > DENSE_UP_TO:
             raise Error(
                 f"{what} of {self.network.nodes} nodes needs dense matrices",
-                hint=f"use it on at most {_DENSE_UP_TO} nodes; the certificate has no such limit",
+                hint=f"use it on at most {DENSE_UP_TO} nodes; the certificate has no such limit",
             )
         return self.mixing.weights.toarray()
 

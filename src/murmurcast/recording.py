@@ -89,6 +89,7 @@ def ledger(algorithm: Algorithm, problem: Problem) -> "xr.Dataset":
             "clip": problem.clip,
             "clipping": problem.clipping,
             "normaliser": plan.mixing.normaliser,
+            **({} if (batch := getattr(problem, "batch", None)) is None else {"batch": batch}),
             **algorithm.settings,
         },
     )

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from murmurcast import _check, checkpoint, recording
 from murmurcast._progress import quiet
 from murmurcast.algorithms.base import Algorithm, Slots
+from murmurcast.algorithms.endings import with_ends
 from murmurcast.checkpoint import Checkpoint
 from murmurcast.engine import layout as layouts
 from murmurcast.engine import loop, train
@@ -51,6 +52,8 @@ def run(
     folder: Path | str | None = None,
     checkpoint_every: int | None = None,
     resume: bool = False,
+    stop_after: int | None = None,
+    drops: Mapping[int, int] | None = None,
     on_progress: Progress = quiet,
 ) -> Result:
     """Trains, and evaluates on the way.
@@ -69,6 +72,10 @@ def run(
         folder: Where to keep checkpoints and the result; None keeps nothing.
         checkpoint_every: Epochs between checkpoints; None writes one on Ctrl-C only.
         resume: Go on from the checkpoint in `folder`.
+        stop_after: The last epoch, fixed before the run, of a plan that has more; the run costs only what it sends. A
+            run stopped by hand costs what the whole plan does.
+        drops: The last epoch in which a node sends, of nodes that drop out; fixed before the run. Such a node pays
+            only for what it sends, and holds its state.
         on_progress: Called about twice a second.
 
     Raises:
@@ -76,8 +83,9 @@ def run(
     """
     seeds = tuple(operator.index(seed) for seed in seeds)
     demand_settings(seeds, evaluate_every, checkpoint_every, precision)
-    epochs = algorithm.plan.schedule.epochs
     demand_planned_for(algorithm, problem)
+    algorithm = with_ends(algorithm, stop_after, drops)
+    epochs = algorithm.plan.schedule.epochs
     if folder is not None:
         demand_unused(Path(folder), resume)
         demand_folder(Path(folder))

@@ -248,3 +248,50 @@ def test_output_into_a_closed_pipe_is_quiet(paper: Path) -> None:
         process.stdout.close()
         complaint = process.stderr.read()
     assert complaint == ""
+
+
+def test_who_learns_what(paper: Path) -> None:
+    done = run("plan", paper)
+    assert done.returncode == 0, done.stderr
+    assert "Who learns what" in done.stdout
+    assert "not a guarantee" in done.stdout
+    assert "(0, 2)" in done.stdout
+    assert "--collusion all" not in done.stdout  # nothing is left out
+    assert "Who learns what" not in run("plan", paper, "--collusion", "none").stdout
+    found = json.loads(run("plan", paper, "--json").stdout)
+    assert json.loads(run("plan", paper, "--json", "--collusion", "none").stdout).get("collusion") is None
+    learnt = found["collusion"]
+    assert learnt["receivers"] == [0, 1, 2, 3]
+    assert learnt["pairs"] == learnt["pairs_tried"] == 6
+    assert learnt["is_complete"]
+    mu, certified = np.array(learnt["single_mu"]), np.array(found["certificate"]["mu"])
+    assert (mu.diagonal() == 0).all()
+    assert (mu <= certified * (1 + 1e-8)).all()
+    assert (np.array(learnt["pair_mu"]) <= certified * (1 + 1e-8)).all()
+    assert learnt["pair"][3] == [0, 1]
+    assert "invalid value" in run("plan", paper, "--collusion", "some").stderr.lower()
+
+
+def test_who_learns_what_of_a_large_network_says_what_was_left_out(tmp_path: Path) -> None:
+    text = '[network]\ntopology = "geometric"\nnodes = 40\nseed = 1\n[privacy]\nepsilon = 2.0\n'
+    (tmp_path / "my.toml").write_text(text)
+    done = run("plan", tmp_path / "my.toml")
+    assert done.returncode == 0, done.stderr
+    for words in ("worst one", "worst two", "of 780 pairs", "--collusion all"):
+        assert words in " ".join(done.stdout.split())
+    quick = json.loads(run("plan", tmp_path / "my.toml", "--json").stdout)["collusion"]
+    assert not quick["is_complete"]
+    assert 0 < quick["pairs_tried"] < quick["pairs"] == 780
+    short = ("--set", "schedule.epochs=5")
+    whole = json.loads(run("plan", tmp_path / "my.toml", *short, "--collusion", "all", "--json").stdout)["collusion"]
+    assert whole["is_complete"]
+    assert whole["pairs_tried"] == 780
+
+
+def test_minibatches_and_ends_have_one_line_each(tmp_path: Path) -> None:
+    text = '[network]\ntopology = "ring"\nnodes = 4\n[privacy]\nepsilon = 2.0\nunit = "record"\n[problem]\nbatch = 8\n'
+    (tmp_path / "my.toml").write_text(text)
+    done = run("plan", tmp_path / "my.toml", "--set", "run.stop_after=50")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("no amplification by sampling") == 1
+    assert done.stdout.count("this is the whole plan") == 1

@@ -340,3 +340,48 @@ def test_a_refusal_is_not_preceded_by_tables(files: Path) -> None:
 def test_no_data_is_refused(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text(NETWORK + "[privacy]\nepsilon = 1.0\n")
     assert "there is no [data]" in refused(run("run", "my.toml", cwd=tmp_path))
+
+
+def test_a_stop_and_drops_fixed_beforehand(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text(DIGITS + "[run]\nstop_after = 5\n[run.drops]\n1 = 3\n")
+    done = run("run", "my.toml", "--set", "problem.batch=16", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "after 5 epochs" in done.stdout
+    assert done.stdout.count("no amplification by sampling") == 1
+    done = run("certify", "runs/my", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for words in ("kept", "stops after epoch 5", "node 1 after epoch 3", "no amplification by sampling"):
+        assert done.stdout.count(words) >= 1, words
+    assert run("report", "runs/my", cwd=tmp_path).returncode == 0
+    page = (tmp_path / "report.html").read_text()
+    for words in ("It stops after epoch 5 of 6", "node 1 after epoch 3", "no amplification by sampling"):
+        assert page.count(words) == 1 + (words == "node 1 after epoch 3"), words  # drops are among the settings, too
+    assert "weights change" in page
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        ("run.stop_after=9", "6 epochs"),
+        ("run.drops={x=3}", 'node "x"'),
+        ("run.drops={7=3}", "node 7"),
+        ("run.drops={0=2, 1=2}", "would hear nobody"),
+    ],
+)
+def test_impossible_ends_leave_nothing_behind(tmp_path: Path, value: str, named: str) -> None:
+    (tmp_path / "my.toml").write_text(DIGITS)
+    assert named in refused(run("run", "my.toml", "--set", value, cwd=tmp_path))
+    assert not (tmp_path / "runs" / "my").exists()
+
+
+def test_a_run_stopped_by_hand_is_not_certified(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    process = begin("tiny.toml", cwd=tmp_path)
+    wait_for(tmp_path / "runs" / "tiny" / "checkpoint.npz", process)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    message = refused(run("certify", "runs/tiny", cwd=tmp_path))
+    for words in ("after epoch", "not certified", "counts as the whole plan", "run.stop_after"):
+        assert words in message
+    assert run("plan", "runs/tiny/experiment.toml", "--collusion", "none", cwd=tmp_path).returncode == 0
+    assert not (tmp_path / "runs" / "tiny" / "certificate.json").exists()

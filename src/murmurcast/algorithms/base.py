@@ -121,6 +121,8 @@ class Algorithm(NamedTuple):
         init: (start) -> state.
         send: (here, state, standard normal noise) -> the signal, all that leaves the node.
         update: (here, state, own signal, heard, local) -> next state.
+        promise_until: (last [nodes]) -> what a run costs in which node j sends up to epoch last_j only; None leaves
+            the promise of the whole run, which holds for a part of it too.
     """
 
     name: str
@@ -134,6 +136,7 @@ class Algorithm(NamedTuple):
     init: Callable[[Model], Any]
     send: Callable[[Here, Any, jax.Array], jax.Array]
     update: Callable[[Here, Any, jax.Array, jax.Array, Local], Any]
+    promise_until: "Callable[[NDArray[np.int64]], Promise] | None" = None
 
 
 def send_model_with_noise(here: Sending, state: State, noise: jax.Array) -> jax.Array:

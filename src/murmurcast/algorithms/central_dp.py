@@ -14,6 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from murmurcast.algorithms.base import (
     Algorithm,
@@ -90,6 +91,10 @@ def central_dp(plan: Plan, *, publish: Publish = "last") -> Algorithm:
         average = state.published + here.newest * (own - state.published)
         return State(own, own if publish == "last" else average, local.gradient_at_public(own))
 
+    def promised(last: "NDArray[np.int64]") -> Promise:
+        mu = plan.sensitivity * np.sqrt(last - 1) / rho
+        return Promise(mu, f"unit {plan.budget.unit}, if the server is trusted", "trusted server")
+
     return Algorithm(
         name="central-dp",
         plan=plan,
@@ -97,13 +102,10 @@ def central_dp(plan: Plan, *, publish: Publish = "last") -> Algorithm:
         sending=Sending(same_always(np.full(nodes, rho / np.sqrt(nodes)))),
         receiving=Receiving(np.concatenate([[0.0], plan.schedule.steps[:-1]]), newest_share(epochs)),
         channel_uses=2,
-        promise=Promise(
-            plan.sensitivity * np.sqrt(epochs - 1) / rho,
-            f"unit {plan.budget.unit}, if the server is trusted",
-            "trusted server",
-        ),
+        promise=promised(np.full(nodes, epochs)),
         settings={"publish": publish},
         init=init,
         send=send,
         update=update,
+        promise_until=promised,
     )

@@ -22,4 +22,4 @@ def noiseless(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: Publish
     algorithm = power_controlled(plan, gradient_at=gradient_at, publish=publish)
     nothing = Promise(np.full(plan.network.nodes, np.inf), "no noise: nothing is promised")
     silent = algorithm.sending._replace(noise=np.zeros_like(algorithm.sending.noise))
-    return algorithm._replace(name="noiseless", sending=silent, send=send, promise=nothing)
+    return algorithm._replace(name="noiseless", sending=silent, send=send, promise=nothing, promise_until=None)

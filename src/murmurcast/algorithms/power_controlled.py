@@ -85,6 +85,7 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
         own = local.project(mixed - here.step / here.z * gradient)
         return State(own, mixed if publish == "last" else state.published + here.newest * (mixed - state.published))
 
+    basis = f"certificate, unit {plan.budget.unit}, against everybody"
     return Algorithm(
         name="power-controlled",
         plan=plan,
@@ -102,11 +103,12 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
             newest=newest_share(plan.schedule.epochs),
         ),
         channel_uses=1,
-        promise=Promise(plan.certificate.mu, f"certificate, unit {plan.budget.unit}, against everybody"),
+        promise=Promise(plan.certificate.mu, basis),
         settings={"gradient_at": gradient_at, "publish": publish},
         init=start,
         send=send_model_with_noise,
         update=update,
+        promise_until=lambda last: Promise(plan.mu_until(last), basis),
     )
 
 

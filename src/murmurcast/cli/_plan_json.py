@@ -4,14 +4,22 @@ from typing import TYPE_CHECKING, Any
 
 from scipy.sparse import csr_array
 
+from murmurcast.privacy import gaussian
+
 if TYPE_CHECKING:
     from murmurcast.plans import Plan
+    from murmurcast.privacy.collusion import Collusion
     from murmurcast.privacy.linear import Linear
 
 _DENSE_UP_TO = 500  # nodes
 
 
-def as_dict(plan: "Plan", linears: "dict[tuple[int, ...], Linear]", warned: tuple[str, ...]) -> dict[str, Any]:
+def as_dict(
+    plan: "Plan",
+    linears: "dict[tuple[int, ...], Linear]",
+    collusion: "Collusion | None",
+    warned: tuple[str, ...],
+) -> dict[str, Any]:
     """Everything a program may want; matrices [receiver][sender], sparse beyond 500 nodes.
 
     `linear` belongs to the first observer asked for; `linears` lists all of them.
@@ -48,6 +56,8 @@ def as_dict(plan: "Plan", linears: "dict[tuple[int, ...], Linear]", warned: tupl
             "largest_over_budget": sent.largest.tolist(),
             "public_scale": sent.public_scale,
         }
+    if collusion is not None:
+        result["collusion"] = _collusion(collusion, certified.delta)
     if linears:
         listed = [
             {"observers": list(members)} | {name: value.tolist() for name, value in found._asdict().items()}
@@ -55,6 +65,21 @@ def as_dict(plan: "Plan", linears: "dict[tuple[int, ...], Linear]", warned: tupl
         ]
         result |= {"linear": listed[0], "linears": listed}
     return result
+
+
+def _collusion(found: "Collusion", delta: float) -> dict[str, Any]:
+    """The linear diagnostic of receivers, a row for each that was tried, and of the worst two, an entry per target."""
+    return {
+        "receivers": list(found.receivers),
+        "single_mu": found.single_mu.tolist(),
+        "single_epsilon": gaussian.epsilon(found.single_mu, delta).tolist(),
+        "pairs": found.pairs,
+        "pairs_tried": found.pairs_tried,
+        "pair": [[node for node in pair if node >= 0] for pair in found.pair.tolist()],
+        "pair_mu": found.pair_mu.tolist(),
+        "pair_epsilon": gaussian.epsilon(found.pair_mu, delta).tolist(),
+        "is_complete": found.is_complete,
+    }
 
 
 def _matrix(matrix: csr_array) -> Any:

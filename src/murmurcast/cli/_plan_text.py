@@ -6,24 +6,33 @@ import numpy as np
 from rich.console import Console
 
 from murmurcast.cli import _tables
+from murmurcast.cli._collusion_text import show_collusion
 from murmurcast.cli._tables import show_table
 from murmurcast.network.mixing import mixing_rate
 from murmurcast.privacy import gaussian
 
 if TYPE_CHECKING:
     from murmurcast.plans import Plan
+    from murmurcast.privacy.collusion import Collusion
     from murmurcast.privacy.linear import Linear
 
 _NODES_SHOWN, _MATRIX_UP_TO, _RATE_UP_TO = 20, 12, 300
 
 
-def show(plan: "Plan", linears: "dict[tuple[int, ...], Linear]", warned: tuple[str, ...]) -> None:
+def show(
+    plan: "Plan",
+    linears: "dict[tuple[int, ...], Linear]",
+    collusion: "Collusion | None",
+    warned: tuple[str, ...],
+) -> None:
     """Prints the whole plan."""
     console = _tables.console()
     console.print(_glance(plan))
     _show_nodes(console, plan)
     _show_matrix(console, plan)
     _show_costs(console, plan)
+    if collusion is not None:
+        show_collusion(console, plan, collusion)
     for members, found in linears.items():
         _show_linear(console, plan, members, found)
     for line in (*warned, *plan.warnings):

@@ -49,6 +49,8 @@ def certify(
 
     usual = runs[0] / CERTIFICATE if len(runs) == 1 else None
     _demand_once(runs)
+    for folder in runs:
+        _demand_not_stopped(folder)
     if out is not None:
         _demand_free(out)
     try:
@@ -80,6 +82,22 @@ def _demand_once(runs: list[Path]) -> None:
     for place, folder in zip(places, runs, strict=True):
         if places.count(place) > 1:
             raise Error(f"{folder} is given twice", hint="name each run once: it was sent once")
+
+
+def _demand_not_stopped(folder: Path) -> None:
+    """A run that was stopped by hand has no ledger, and its stop was not fixed beforehand."""
+    from murmurcast import checkpoint
+    from murmurcast.results import CHECKPOINT, RUN
+
+    if (folder / RUN).exists() or not (folder / CHECKPOINT).exists():
+        return
+    epoch = checkpoint.load(folder / CHECKPOINT).point.epoch
+    raise Error(
+        f"{folder} was stopped on its way, after epoch {epoch}, and is not certified: a stop that was not fixed before "
+        "the run may depend on the data, so it counts as the whole plan",
+        hint=f"finish it (run --resume), or count with all that murmurcast plan {folder}/experiment.toml says; a stop "
+        "fixed beforehand is run.stop_after",
+    )
 
 
 def _named(loaded: "list[Result]", folders: list[Path]) -> "list[Result]":

@@ -1,7 +1,9 @@
 """`murmurcast plan`: how to split the power, and what a run will cost."""
 
+import math
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -9,8 +11,26 @@ from murmurcast.cli._options import AsJson, Sets, echo_json, overrides
 from murmurcast.errors import Error
 
 if TYPE_CHECKING:
+    from murmurcast._progress import Stage
     from murmurcast.plans import Plan
+    from murmurcast.privacy.collusion import Collusion
     from murmurcast.privacy.linear import Linear
+
+
+class HowMuch(StrEnum):
+    """How many receivers and pairs to try."""
+
+    QUICK = "quick"
+    ALL = "all"
+    NONE = "none"
+
+
+class Found(NamedTuple):
+    """A plan, and what was asked about it."""
+
+    plan: "Plan"
+    linears: "dict[tuple[int, ...], Linear]"
+    collusion: "Collusion | None"
 
 
 def plan(
@@ -23,6 +43,10 @@ def plan(
             help="Add what this node, or these together (0,2), learn: the linear diagnostic. Repeatable.",
         ),
     ] = None,
+    collusion: Annotated[
+        HowMuch,
+        typer.Option(help="What every receiver alone and pairs learn: as many as two seconds allow, all, or none."),
+    ] = HowMuch.QUICK,
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw network and epsilon matrix as .png, .pdf or .svg.")
     ] = None,
@@ -43,7 +67,7 @@ def plan(
 
         murmurcast plan my.toml --observer 0 --observer 0,2 --figure my.pdf
 
-        murmurcast plan my.toml --json > plan.json
+        murmurcast plan my.toml --collusion all --json > plan.json
     """
     from murmurcast import config
 
@@ -58,24 +82,22 @@ def plan(
         _demand_figure_possible(figure)
     coalitions = [_members(names) for names in observer or []]
     experiment = config.load(file, overrides(sets))
-    made, linears = _work(experiment, file.parent, coalitions)
+    found = _work(experiment, file.parent, coalitions, collusion)
     if figure is not None:
         from murmurcast import figures
 
-        figures.save(figures.plan_figure(made), figure)
+        figures.save(figures.plan_figure(found.plan), figure)
     if as_json:
         from murmurcast.cli._plan_json import as_dict
 
-        echo_json(as_dict(made, linears, experiment.plan_warnings))
+        echo_json(as_dict(*found, experiment.plan_warnings))
         return
     from murmurcast.cli._plan_text import show
 
-    show(made, linears, experiment.plan_warnings)
+    show(*found, experiment.plan_warnings)
 
 
-def _work(
-    experiment: Any, folder: Path, coalitions: list[tuple[int, ...]]
-) -> "tuple[Plan, dict[tuple[int, ...], Linear]]":
+def _work(experiment: Any, folder: Path, coalitions: list[tuple[int, ...]], how_much: HowMuch) -> Found:
     """Plans, with a word on stderr about what is going on; it shows only on a terminal, and only while it lasts."""
     from rich.console import Console
     from rich.markup import escape
@@ -92,9 +114,24 @@ def _work(
 
             status.update(f"linear diagnostic of observer {name}")
             linears[members] = made.linear(members, report)
+        collusion = _collusion(made, how_much, status.update)
         status.update("checking what could break")
         _ = made.warnings
-    return made, linears
+    return Found(made, linears, collusion)
+
+
+def _collusion(plan: "Plan", how_much: HowMuch, tell: "Stage") -> "Collusion | None":
+    """None where it is not wanted, or not possible and nobody insists."""
+    from murmurcast.plans import DENSE_UP_TO
+
+    if how_much is HowMuch.NONE or (how_much is HowMuch.QUICK and plan.network.nodes > DENSE_UP_TO):
+        return None
+
+    def report(done: int, of: int) -> None:
+        tell(f"who learns what: coalition {done} of {of}")
+
+    seconds = {} if how_much is HowMuch.QUICK else {"seconds": math.inf}
+    return plan.collusion(**seconds, on_coalition=report)
 
 
 def _demand_figure_possible(figure: Path) -> None:

@@ -52,6 +52,7 @@ def certified_noise(
     exposure: FloatArray, alpha: FloatArray, sensitivity: FloatArray, epsilon: float, delta: float
 ) -> FloatArray:
     """[nodes] q, the least noise std over step with which the whole run costs at most (epsilon, delta)."""
-    _check.fraction(delta=delta, alpha=alpha)
+    _check.fraction(delta=delta)
+    _check.split(alpha=alpha)
     _check.above_zero(epsilon=epsilon, sensitivity=sensitivity)
     return np.asarray(sensitivity * np.sqrt(exposure * alpha / (1 - alpha)) / gaussian.mu(epsilon, delta))

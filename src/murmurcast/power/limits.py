@@ -74,7 +74,8 @@ def limits(
     ceiling: float,
 ) -> Limits:
     """The limits eps_ij <= epsilon of one epoch; an error that names the worst link where they cannot hold."""
-    _check.fraction(delta=delta, minimum=floor, maximum=ceiling)
+    _check.fraction(delta=delta)
+    _check.split(minimum=floor, maximum=ceiling)
     _check.above_zero(epsilon=epsilon, theta=theta, noise_to_step=noise_to_step, sensitivity=sensitivity)
     strength = csr_array(network.gains.power(2).T @ diags_array(network.power))
     strength.sort_indices()

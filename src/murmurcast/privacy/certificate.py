@@ -13,11 +13,14 @@ sent.
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
 
 Unit = Literal["node", "record"]
+# Amplification by sampling is not proved for this algorithm, where a node's batch shows in what it sends next.
+PLAIN_BOUND = "minibatches: no amplification by sampling is counted; the plain bound holds for any batch"
 
 
 class Certificate(NamedTuple):
@@ -36,24 +39,36 @@ class Certificate(NamedTuple):
     unit: Unit
 
 
-def exposure(steps: FloatArray, noise_course: FloatArray, z: FloatArray) -> FloatArray:
+def exposure(
+    steps: FloatArray, noise_course: FloatArray, z: FloatArray, last: "NDArray[np.int64] | None" = None
+) -> FloatArray:
     """sum_{t=1}^{T-1} ( gamma_t / (z_jj,t course_t+1) )^2: how much a run exposes per unit of sensitivity over noise.
 
     Args:
         steps: [epochs] gamma_t.
         noise_course: [epochs] sigma_k,t / q_k.
         z: [epochs, nodes] z_kk,t.
+        last: [nodes] the last epoch in which a node sends, fixed before the run; by default all send to the end. What
+            node j sends up to epoch last_j exposes its gradients 1..last_j - 1.
 
     Returns:
         [nodes].
     """
     _check.above_zero(steps=steps, noise_course=noise_course)
     ratio = (steps[:-1] / noise_course[1:]) ** 2
-    if z.strides[0] == 0:  # one repeated row, as for z = "perron": no [epochs, nodes] array is made
+    _check.above_zero(steps_over_noise=ratio)
+    if last is not None:
+        _check.above_zero(z=z.ravel())
+        counted = np.arange(1, len(steps))[:, None] < last
+        found = np.asarray(np.sum(counted * ratio[:, None] / z[:-1] ** 2, axis=0))
+    elif z.strides[0] == 0:  # one repeated row, as for z = "perron": no [epochs, nodes] array is made
         _check.above_zero(z=z[0])
-        return np.asarray(ratio.sum() / z[0] ** 2)
-    _check.above_zero(z=z.ravel())
-    return np.asarray(ratio @ (1 / z[:-1] ** 2))
+        found = np.asarray(ratio.sum() / z[0] ** 2)
+    else:
+        _check.above_zero(z=z.ravel())
+        found = np.asarray(ratio @ (1 / z[:-1] ** 2))
+    _check.finite(exposure=found)
+    return found
 
 
 def mu(exposure: FloatArray, alpha: FloatArray, noise_to_step: FloatArray, sensitivity: FloatArray) -> FloatArray:
@@ -75,9 +90,12 @@ def mu(exposure: FloatArray, alpha: FloatArray, noise_to_step: FloatArray, sensi
         Formula: mu_j = S_j sqrt(exposure_j alpha_j / beta_j) / q_j; adaptive composition, projections included.
         Range: 0 < alpha < 1 and positive noise; the ends are errors, not numbers.
     """
-    _check.fraction(alpha=alpha)
+    _check.split(alpha=alpha)
     _check.above_zero(noise_to_step=noise_to_step, sensitivity=sensitivity)
-    return np.asarray(sensitivity * np.sqrt(exposure * alpha / (1 - alpha)) / noise_to_step)
+    _check.finite(exposure=exposure)
+    found = np.asarray(sensitivity * np.sqrt(exposure * alpha / (1 - alpha)) / noise_to_step)
+    _check.finite(mu=found)
+    return found
 
 
 def mu_of_record_at_own_point(
@@ -115,4 +133,5 @@ def mu_of_record_at_own_point(
     for epoch in range(len(steps) - 1):
         drift = steps[epoch] / z[epoch] * np.minimum(2 * clip, 2 * clip / examples + lipschitz * drift)
         total += (drift / effective_noise[epoch + 1]) ** 2
+    _check.finite(mu=total)
     return np.sqrt(total)

@@ -29,7 +29,8 @@ def delta(epsilon: ArrayLike, mu: ArrayLike) -> FloatArray:
         Unit, adversary: whatever `mu` speaks of. Formula: the exact curve above, not a bound.
         Range: epsilon >= 0, mu >= 0.
     """
-    _check.not_negative(epsilon=epsilon, mu=mu)
+    _check.not_negative(epsilon=epsilon)
+    _check.gaussian(mu=mu)
     return np.exp(_log_delta(np.asarray(epsilon, float), np.asarray(mu, float)))
 
 
@@ -40,7 +41,7 @@ def epsilon(mu: ArrayLike, delta: ArrayLike) -> FloatArray:
         Unit, adversary: whatever `mu` speaks of. Formula: the inverse of the exact curve.
         Range: mu >= 0, 0 < delta < 1.
     """
-    _check.not_negative(mu=mu)
+    _check.gaussian(mu=mu)
     _check.fraction(delta=delta)
     mu_, delta_ = np.broadcast_arrays(np.asarray(mu, float), np.asarray(delta, float))
     result = np.where(np.isinf(mu_), np.inf, 0.0)
@@ -72,13 +73,13 @@ def mu(epsilon: ArrayLike, delta: ArrayLike) -> FloatArray:
 
 def compose(mus: ArrayLike) -> float:
     """The mu of running all mechanisms one after the other, each allowed to depend on the earlier outputs."""
-    _check.not_negative(mu=mus)
+    _check.gaussian(mu=mus)
     return math.sqrt(math.fsum(np.square(np.ravel(np.asarray(mus, float)))))
 
 
 def classical_epsilon(mu: ArrayLike, delta: ArrayLike) -> FloatArray:
     """The textbook formula, epsilon = mu sqrt(2 ln(1.25/delta)): the paper's view, proved for epsilon < 1 only."""
-    _check.not_negative(mu=mu)
+    _check.gaussian(mu=mu)
     _check.fraction(delta=delta)
     return np.asarray(np.asarray(mu, float) * np.sqrt(2 * np.log(1.25 / np.asarray(delta, float))))
 

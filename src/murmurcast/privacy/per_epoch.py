@@ -45,12 +45,13 @@ def ratio(
     Returns:
         [receiver, sender], 0 where there is no link.
     """
-    _check.fraction(alpha=alpha)
+    _check.split(alpha=alpha)
     _check.above_zero(noise_to_step=noise_to_step, sensitivity=sensitivity, theta=theta)
     noise = gains.power(2).T @ ((1 - alpha) * power * noise_to_step**2)
     amplitude = sensitivity * theta * np.sqrt(alpha * power)
     result = csr_array(diags_array(1 / np.sqrt(noise)) @ gains.T @ diags_array(amplitude))
     result.sort_indices()
+    _check.above_zero(ratio=result.data)
     return result
 
 

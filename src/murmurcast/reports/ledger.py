@@ -37,15 +37,15 @@ def gains(run: Result) -> csr_array | None:
 
 def split_of_nodes(run: Result) -> Split | None:
     """[nodes] the power split where every node has one for all it sends; None where it has not."""
-    amplitude = _constant(run, "sending_amplitude")
+    amplitude = constant(run, "sending_amplitude")
     if run.ledger.attrs["medium"] != "Air" or amplitude is None or amplitude.ndim != 1:
         return None
-    return _split(amplitude, np.asarray(run.ledger["power"]), _constant(run, "sending_noise"))
+    return _split(amplitude, np.asarray(run.ledger["power"]), constant(run, "sending_noise"))
 
 
 def split_of_links(run: Result) -> Split | None:
     """[links] the power split where every link has its own; None where it has not."""
-    amplitude, noise = _constant(run, "sending_amplitude"), _constant(run, "sending_noise")
+    amplitude, noise = constant(run, "sending_amplitude"), constant(run, "sending_noise")
     links = gains(run)
     if run.ledger.attrs["medium"] != "Slots" or links is None or amplitude is None or amplitude.ndim != 2:
         return None
@@ -70,7 +70,7 @@ def epsilon_per_epoch(run: Result) -> csr_array | None:
     if split is None or links is None or bound is None or not (split.beta > 0).all():
         return None
     power = np.asarray(run.ledger["power"])
-    noise = _constant(run, "sending_noise")
+    noise = constant(run, "sending_noise")
     if noise is None:
         return None
     noise_to_step = noise / np.sqrt(split.beta * power)
@@ -78,7 +78,7 @@ def epsilon_per_epoch(run: Result) -> csr_array | None:
     return per_epoch.epsilon_per_epoch(ratio, float(run.ledger.attrs["delta"]))
 
 
-def _constant(run: Result, name: str) -> FloatArray | None:
+def constant(run: Result, name: str) -> FloatArray | None:
     """A table that is the same in all epochs, without the axis of epochs; None where there is no such table."""
     if name not in run.ledger or "always" not in run.ledger[name].dims:
         return None

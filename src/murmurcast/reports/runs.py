@@ -12,7 +12,8 @@ from murmurcast._check import FloatArray
 from murmurcast.comparison import Comparison, compare
 from murmurcast.errors import Error
 from murmurcast.privacy import gaussian
-from murmurcast.reports import charts, ledger
+from murmurcast.privacy.certificate import PLAIN_BOUND
+from murmurcast.reports import charts, collusion, ledger
 from murmurcast.reports.page import (
     GENERATOR,
     Block,
@@ -146,13 +147,25 @@ def _courses(runs: Sequence[Result]) -> Section:
 
 
 def _run(run: Result, name: str, place: int) -> Section:
-    blocks: list[Block] = [_promise(run, name), _power(run), *_finite(run), *_network(run, place)]
-    blocks += [*_epsilon(run, place), _nodes(run)]
+    blocks: list[Block] = [_promise(run, name), *_ends(run), _power(run), *_finite(run), *_network(run, place)]
+    blocks += [*_epsilon(run, place), *collusion.blocks(run), _nodes(run)]
     if run.experiment:
         blocks.append(Code("Settings: the experiment as it was run", run.experiment))
     else:
         blocks.append(Text((f"Made in Python; there is no experiment file. Settings: {_settings(run)}.",)))
     return Section(f"Run {name}", tuple(blocks), f"run-{place}")
+
+
+def _ends(run: Result) -> list[Block]:
+    """What was fixed before the run that its promise rests on, and what it does not count on."""
+    told, lines = run.ledger.attrs, []
+    if "stop_after" in told:
+        lines.append(f"It stops after epoch {told['stop_after']} of {told['planned_epochs']}, fixed before the run.")
+    if "drops" in told:
+        lines.append(f"Nodes drop out, fixed before the run: {told['drops']}.")
+    if "batch" in told and run.info["privacy"]["epsilon"] is not None:
+        lines.append(f"{_sentence(PLAIN_BOUND)}.")
+    return [Text(tuple(lines))] if lines else []
 
 
 def _power(run: Result) -> Verdict:
