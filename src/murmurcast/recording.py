@@ -12,7 +12,8 @@ import numpy as np
 
 from murmurcast.algorithms.base import Air, Algorithm, Promise, Slots
 from murmurcast.engine.train import Record
-from murmurcast.privacy import gaussian
+from murmurcast.privacy import discrete
+from murmurcast.privacy.curves import NoiseSource
 from murmurcast.problems.base import Problem
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def ledger(algorithm: Algorithm, problem: Problem) -> "xr.Dataset":
         variables["examples_per_node"] = ("node", problem.examples_per_node)
     for part in ("sending", "receiving"):
         for name, table in getattr(algorithm, part)._asdict().items():
+            if table is None:
+                continue
             rows = f"{part}_{name}_row" if table.ndim > 1 and len(table) > 1 else "always"
             dims = ("epoch",) if table.ndim == 1 else (rows, "node", "slot")[: table.ndim]
             variables[f"{part}_{name}"] = (dims, table)
@@ -89,9 +92,25 @@ def ledger(algorithm: Algorithm, problem: Problem) -> "xr.Dataset":
             "clip": problem.clip,
             "clipping": problem.clipping,
             "normaliser": plan.mixing.normaliser,
+            "noise_source": plan.budget.noise_source,
+            **({"dim": problem.dim, "sampler_error": discrete.SAMPLER_ERROR} if _is_secure(algorithm) else {}),
             **algorithm.settings,
         },
     )
+
+
+def note(source: NoiseSource) -> str:
+    """What may be said of the transcript of a run: all nodes of a simulation are in one process."""
+    if source == "seeded":
+        return "simulation: the seed is known, no privacy is claimed for this transcript"
+    return (
+        "secure noise: only the certificate is claimed, against those who see what is sent and published; whoever runs "
+        "this simulation holds all nodes' data"
+    )
+
+
+def _is_secure(algorithm: Algorithm) -> bool:
+    return algorithm.plan.budget.noise_source == "secure"
 
 
 def info(
@@ -109,12 +128,13 @@ def info(
         "seeds": list(seeds),
         "precision": precision,
         "privacy": {
-            "epsilon": float(gaussian.epsilon(np.array(mu), delta)) if np.isfinite(mu) else None,
+            "epsilon": float(algorithm.plan.curve.epsilon(np.array(mu), delta)) if np.isfinite(mu) else None,
             "delta": delta,
             "unit": algorithm.plan.budget.unit,
             "basis": held.basis,
             "caveat": held.caveat,
-            "note": "simulation: the seed is known, no privacy is claimed for this transcript",
+            "noise_source": algorithm.plan.budget.noise_source,
+            "note": note(algorithm.plan.budget.noise_source),
         },
         "versions": {package: version(package) for package in ("murmurcast", "jax", "jaxlib", "numpy", "scipy")}
         | {"python": platform.python_version()},
