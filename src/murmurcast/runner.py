@@ -24,6 +24,7 @@ from murmurcast.engine import loop, secure, train
 from murmurcast.engine.train import Point, Record
 from murmurcast.errors import Error
 from murmurcast.plans import Problem as PlannedProblem
+from murmurcast.privacy.curves import NoiseSource
 from murmurcast.problems.base import Problem
 from murmurcast.recording import Precision
 from murmurcast.results import CHECKPOINT, Result, demand_folder, demand_unused
@@ -59,8 +60,8 @@ def run(
     The same seeds give the same numbers, to the bit on one machine, whatever the evaluation interval and wherever a run
     was stopped and resumed. A seed draws the same noise in any company; sums may then differ in their last digits.
 
-    With secure noise nothing is repeatable: seeds are just so many independent runs (they still choose the minibatches),
-    and no checkpoint is kept, because an epoch that is sent twice costs twice.
+    With secure noise nothing is repeatable: seeds are just so many independent runs, though they still choose the
+    minibatches. No checkpoint is kept, because an epoch that is sent twice costs twice.
 
     Args:
         algorithm: What the nodes do; it carries the plan.
@@ -83,7 +84,7 @@ def run(
     epochs = algorithm.plan.schedule.epochs
     demand_planned_for(algorithm, problem)
     secure.demand(algorithm, problem, precision)
-    demand_resumable(algorithm, resume, checkpoint_every)
+    demand_resumable(algorithm.plan.budget.noise_source, resume, checkpoint_every)
     if folder is not None:
         demand_unused(Path(folder), resume)
         demand_folder(Path(folder))
@@ -278,9 +279,9 @@ def demand_settings(
         raise Error(f'precision is "{precision}"', hint=_check.nearest(precision, ("float32", "float64")))
 
 
-def demand_resumable(algorithm: Algorithm, resume: bool, checkpoint_every: int | None) -> None:
+def demand_resumable(source: NoiseSource, resume: bool, checkpoint_every: int | None) -> None:
     """A run with secure noise goes through in one piece."""
-    if not secure.is_secure(algorithm.plan):
+    if source == "seeded":
         return
     if resume:
         raise Error(

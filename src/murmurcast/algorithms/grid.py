@@ -1,6 +1,7 @@
 """What nodes say on a public grid, so that rounding tells nothing: the part of secure noise that needs no random bits.
 
-    V_k = D_k,t ( round(x_k / D_k,t) + n_k ),      n_k ~ N_Z(0, (s_k,t / D_k,t)^2) in integers,      sent = sqrt(alpha p) V_k
+    V_k    = D_k,t ( round(x_k / D_k,t) + n_k )            n_k ~ N_Z(0, (s_k,t / D_k,t)^2) in integers, fresh each epoch
+    sent_k = sqrt(alpha_k p_k) V_k
 
 Whatever is done with V_k afterwards, in the node's own term too, is a function of V_k. `murmurcast.privacy.discrete`
 has the grid, the argument and its bounds, which are about float64.

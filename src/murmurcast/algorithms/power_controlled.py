@@ -117,7 +117,9 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
             limit=None if grid is None else grid.limit,
         ),
         channel_uses=1,
-        promise=Promise(plan.certificate.mu, f"certificate, unit {plan.budget.unit}, against everybody{_BOUND if secure else ''}"),
+        promise=Promise(
+            plan.certificate.mu, f"certificate, unit {plan.budget.unit}, against everybody{_BOUND if secure else ''}"
+        ),
         settings={"gradient_at": gradient_at, "publish": publish},
         init=start,
         send=send_on_grid if secure else send_model_with_noise,

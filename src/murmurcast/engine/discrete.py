@@ -3,16 +3,17 @@
 The discrete Gaussian N_Z(0, sigma^2) takes the integer n with probability proportional to rho(n) = exp(-n^2 / (2
 sigma^2)). Integers are proposed in blocks and accepted or not:
 
-    1. One random word gives a block b of 2^21 integers y >= 0 (alias method), an offset within it, and a sign that makes
-       y or -1 - y of it. A block is proposed with probability w_b / 2^42, exactly: w_b is an integer.
+    1. One random word gives a block b of 2^21 integers y >= 0 (alias method), an offset within it, and a sign that
+       makes n = y or n = -1 - y of it. A block is proposed with probability w_b / 2^42, exactly: w_b is an integer.
     2. n is accepted with probability a(n) = rho(n) / (c w_b). c is any number that keeps all of them below 1.
 
 So n comes out with probability proportional to w_b a(n), hence to rho(n), whatever the weights are; good weights, those
 of a slightly wider Gaussian, only save work. Step 2 compares a(n) with a uniform number of which as many bits are drawn
-as it takes: 16 settle most cases, because a(n) hardly varies within a block.
+as it takes: 16 settle nearly all cases.
 
-What is exact: words, blocks, offsets, signs, the comparison. What is bounded: a(n) is computed in float64, to a relative
-error below 4 x 128 + 8 roundings of 2^-53; numbers beyond 16 sigma (exponent 128) are never accepted.
+What is exact: blocks, offsets, signs, the comparison. What is bounded: a(n) is computed in float64, c aside to a
+relative error of less than 4 x 128 + 16 roundings of 2^-53: four in the exponent, which is at most 128 because integers
+beyond 16 sigma are never accepted. Made to add up to 1, probabilities are off by at most twice that, less than 2^-42.
 """
 
 import math
@@ -92,9 +93,7 @@ def acceptance(std: float, integers: NDArray[np.int64]) -> tuple[FloatArray, Flo
     return weight, _acceptance(rows.steepness[0], weight, integers)
 
 
-def _attempt(
-    rows: _Rows, shape: tuple[int, ...], words: Source
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _attempt(rows: _Rows, shape: tuple[int, ...], words: Source) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """One integer for every place, and whether it is accepted."""
     offered, count = proposals(), math.prod(shape)
     word = words(count).reshape(shape)

@@ -152,6 +152,6 @@ def _demand_fine(algorithm: Algorithm, problem: Problem) -> None:
     largest = _WORST_RADIUS * np.sqrt(problem.dim) * spacing / (problem.dim + 32)
     if problem.radius > largest:
         raise Error(
-            f"the radius is {problem.radius:g}, and beside so little noise rounding is counted only up to {largest:.3g}",
+            f"the radius is {problem.radius:g}; beside so little noise, rounding is counted only up to {largest:.3g}",
             hint="lower problem.radius, use problem.box, or ask for more noise (a smaller epsilon)",
         )

@@ -59,8 +59,8 @@ def spacing(noise: ArrayLike) -> FloatArray:
 def sensitivity(exact: FloatArray, clip: float, examples: ArrayLike, dim: int) -> FloatArray:
     """[nodes] S' = S + 2 clip (n + m + 64) 2^-52: how far gradients as computed in float64 differ.
 
-    Clipped examples have norm clip up to (m + 16) roundings; a sum of n of them, in any order, is off by at most (n + 2)
-    roundings of the sum of norms (Higham 2002, section 3.1), in both worlds; the others' terms are the same in both.
+    Clipped examples have norm clip up to (m + 16) roundings; a sum of n of them, in any order, is off by at most (n +
+    2) roundings of the sum of norms (Higham 2002, section 3.1), in both worlds; the others' terms are the same in both.
     A clipped node's gradient is the case n = 0. What is left covers the roundings of this very account.
 
     Args:
