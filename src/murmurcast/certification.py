@@ -406,9 +406,15 @@ def _composed(accounts: list[Account], delta: float | None) -> Certified:
         verdict="broken" if problems else "nothing is promised" if reasons else "kept",
         verdicts=tuple(map(_worst, zip(*(account.verdicts for account in accounts), strict=True))),
         problems=problems,
-        # One transcript for which nothing is claimed spoils the claim for all.
-        note=note("secure" if all(account.curve.source == "secure" for account in accounts) else "seeded"),
+        note=_said_of_all(accounts, kept=not (problems or reasons)),
     )
+
+
+def _said_of_all(accounts: list[Account], *, kept: bool) -> str:
+    """One transcript for which nothing is claimed spoils the claim for all."""
+    if not all(account.curve.source == "secure" for account in accounts):
+        return note("seeded")
+    return note("secure") if kept else "secure noise, but nothing is claimed for this transcript"
 
 
 def _common(curves: list[Curve]) -> Curve:

@@ -25,8 +25,8 @@ from murmurcast.errors import Error
 from murmurcast.plans import Plan
 from murmurcast.problems.base import Problem
 
-_PIECE = 2**13  # integers drawn at once: all that is needed for them stays in the cache
-_MANY = 2**16  # integers from which more than one thread is worth its while
+_PIECE = 2**17  # integers drawn at once: enough to make a call worth its while
+_MANY = 2**18  # integers from which more than one thread is worth its while
 _HELD = 2**20  # integers of some epochs that are drawn ahead, unless one epoch needs more
 _WORST_RADIUS = 2.0**51
 
@@ -76,8 +76,7 @@ def draw(std: FloatArray, size: int, from_: tuple[Source, ...]) -> FloatArray:
 
     def fill(number: int) -> None:
         for rows, columns in pieces[number :: len(busy)]:
-            part = found[rows, columns]
-            part[:] = discrete.draw(std[rows], part.shape[1], busy[number])
+            discrete.fill(found[rows, columns], std[rows], busy[number])
 
     busy = from_ if found.size >= _MANY else from_[:1]
     if len(busy) == 1:
