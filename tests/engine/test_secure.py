@@ -1,6 +1,7 @@
 """Secure noise: where its bits come from, that runs use it as planned, and that nothing of it can be had twice."""
 
 import builtins
+import dataclasses
 import os
 import signal
 from pathlib import Path
@@ -267,3 +268,38 @@ def test_what_cannot_be_kept_is_refused() -> None:
     mc.run(mc.power_controlled(planned(boxed)), boxed, precision="float64")
     with pytest.raises(mc.Error, match="noise_source"):
         mc.Budget(epsilon=1.0, noise_source="safe")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("unit", ["node", "record"])
+@pytest.mark.parametrize("omega", [{}, {"ball": 0.3}, {"box": 0.1}], ids=["free", "ball", "box"])
+def test_one_units_data_moves_the_integers_by_no_more_than_is_counted(
+    unit: Any, omega: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine's own signals of two worlds, with the same noise, against S' gamma / (z D) + 2 sqrt(m).
+
+    The changed data turns its gradient round, the worst there is, so the bound without rounding is reached.
+    """
+    generator = np.random.default_rng(4)
+    features = generator.standard_normal((60, 7)).astype(np.float32)
+    targets = (3 * generator.standard_normal(60)).astype(np.float32)
+    made = mc.datasets.least_squares(examples=75, features=7, seed=2)
+    turned = targets.copy()
+    rows = made.partition("iid", nodes=NODES).rows[2]
+    turned[rows if unit == "node" else rows[:1]] *= -1
+    monkeypatch.setattr(secure, "draw", lambda std, size, _: np.random.default_rng(1).integers(-9, 9, (len(std), size)))
+    sent = []
+    for values in (targets, turned):
+        world = dataclasses.replace(made, features=features, targets=values).partition("iid", nodes=NODES)
+        problem = mc.RidgeRegression(data=world, clip=0.5, clipping="node" if unit == "node" else "example", **omega)
+        plan = planned(problem, unit=unit)
+        algorithm = mc.power_controlled(plan)
+        sent.append(transcripts(algorithm, problem, (0,), "float64").sent[0])
+    steps = (sent[0] - sent[1]) / (algorithm.sending.amplitude[0, :, None] * spacing_of(algorithm)[:, :, None])
+    assert not steps[0].any()
+    moved = np.linalg.norm(steps[1], axis=1)  # the second signal: from then on the worlds' public points differ
+    assert np.flatnonzero(moved).tolist() == [2]
+    stride = plan.schedule.steps[0] / plan.z[0] / spacing_of(algorithm)[1]
+    counted = discrete.sensitivity(plan.sensitivity, 0.5, np.asarray(problem.examples_per_node), 7) * stride
+    assert moved[2] <= counted[2] + 2 * np.sqrt(7)
+    if not omega:
+        assert moved[2] >= (plan.sensitivity * stride)[2] - 2 * np.sqrt(7)
