@@ -14,7 +14,7 @@ from randomgen import AESCounter
 
 import murmurcast as mc
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.grid import held, integer_std, send_on_grid
+from murmurcast.algorithms.grid import finite, held, integer_std, send_on_grid
 from murmurcast.attacks.transcript import transcripts
 from murmurcast.engine import secure, train
 from murmurcast.plans import Plan
@@ -179,6 +179,10 @@ def test_points_are_held_and_never_driven_apart() -> None:
 
 
 def test_a_gradient_that_is_no_number_counts_as_zero() -> None:
+    for wrong in (np.nan, np.inf, -np.inf):
+        assert not np.asarray(finite(jax.numpy.array([1e9, wrong, 3.0]))).any()
+    assert np.asarray(finite(jax.numpy.array([1.0, -2.0]))).tolist() == [1.0, -2.0]
+
     class Broken(mc.Quadratic):
         def gradient_at_public(self, model: Any, mine: Any, key: Any) -> Any:
             return super().gradient_at_public(model, mine, key) * np.nan

@@ -25,11 +25,11 @@ As D <= 2^-26 s, epoch t costs (S' gamma_t / (z s) + 2^-25 sqrt(m))^2 of mu^2, a
     mu_j <= sqrt( sum_{t<T} (S'_j gamma_t / (z_jj,t s_j,t+1))^2 ) + 2^-25 sqrt(m (T - 1)).
 
 **The sampler** (`murmurcast.engine.discrete`) takes every integer with its probability up to a factor exp(+-e), e =
-2^-42, and none beyond 16 sigma. Over N draws, for every set of outcomes: P'(E) <= e^(N e) P(E and all n within 16
-sigma). Of this, the outcomes whose noise would be beyond 16 sigma in the other world need noise beyond 16 sigma - d in
-this one, with probability at most 2 N exp(-(16 - mu)^2 / 2); to the rest the ideal bound applies, and the factor e^(N
-e) once more. So what is (epsilon, delta0)-DP with ideal noise is (epsilon + 2 N e, e^(N e) (delta0 + 2 N exp(-(16 -
-mu)^2 / 2)))-DP with the sampler's.
+2^-42, and none beyond a cut of at least 16 sigma. Over N draws, for every set of outcomes: P'(E) <= e^(N e) P(E and all
+n within the cut). Of this, the outcomes whose noise would be beyond the cut in the other world need noise beyond 16
+sigma - d in this one, and d <= mu sigma: probability at most 2 N exp(-(16 - mu)^2 / 2). To the rest the ideal bound
+applies, and the factor e^(N e) once more. So what is (epsilon, delta0)-DP with ideal noise is, with the sampler's,
+(epsilon + 2 N e, e^(N e) (delta0 + 2 N exp(-(16 - mu)^2 / 2)))-DP.
 """
 
 import math
