@@ -277,7 +277,7 @@ def test_what_cannot_be_kept_is_refused() -> None:
 @pytest.mark.parametrize("unit", ["node", "record"])
 @pytest.mark.parametrize("omega", [{}, {"ball": 0.3}, {"box": 0.1}], ids=["free", "ball", "box"])
 def test_one_units_data_moves_the_integers_by_no_more_than_is_counted(
-    unit: Any, omega: dict[str, float], monkeypatch: pytest.MonkeyPatch
+    unit: Any, omega: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine's own signals of two worlds, with the same noise, against S' gamma / (z D) + 2 sqrt(m).
 

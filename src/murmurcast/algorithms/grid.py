@@ -80,5 +80,5 @@ def held(values: jax.Array, limit: Leaf) -> jax.Array:
 
 
 def finite(gradient: jax.Array) -> jax.Array:
-    """A gradient that left the numbers in any coordinate counts as 0, which is within every clip: its norm is unknown."""
+    """A gradient that left the numbers anywhere counts as 0, which is within every clip: its norm is unknown."""
     return jnp.where(jnp.isfinite(gradient).all(), gradient, 0)
