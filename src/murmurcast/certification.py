@@ -21,8 +21,7 @@ from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.ledgers import LARGEST, TOLERANCE, Ledger, curve_of, demand_epsilon, planned_epochs, read
 from murmurcast.privacy import discrete
-from murmurcast.privacy.curves import EXACT, Curve
-from murmurcast.recording import note
+from murmurcast.privacy.curves import EXACT, Curve, note
 from murmurcast.results import Result
 
 Tier = Literal["tier 1", "trusted server", "nothing sent", "none"]

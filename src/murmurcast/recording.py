@@ -13,7 +13,7 @@ import numpy as np
 from murmurcast.algorithms.base import Air, Algorithm, Promise, Slots
 from murmurcast.engine.train import Record
 from murmurcast.privacy import discrete
-from murmurcast.privacy.curves import NoiseSource
+from murmurcast.privacy.curves import note
 from murmurcast.problems.base import Problem
 
 if TYPE_CHECKING:
@@ -69,8 +69,6 @@ def ledger(algorithm: Algorithm, problem: Problem) -> "xr.Dataset":
         variables["examples_per_node"] = ("node", problem.examples_per_node)
     for part in ("sending", "receiving"):
         for name, table in getattr(algorithm, part)._asdict().items():
-            if table is None:
-                continue
             rows = f"{part}_{name}_row" if table.ndim > 1 and len(table) > 1 else "always"
             dims = ("epoch",) if table.ndim == 1 else (rows, "node", "slot")[: table.ndim]
             variables[f"{part}_{name}"] = (dims, table)
@@ -96,16 +94,6 @@ def ledger(algorithm: Algorithm, problem: Problem) -> "xr.Dataset":
             **({"dim": problem.dim, "sampler_error": discrete.SAMPLER_ERROR} if _is_secure(algorithm) else {}),
             **algorithm.settings,
         },
-    )
-
-
-def note(source: NoiseSource) -> str:
-    """What may be said of the transcript of a run: all nodes of a simulation are in one process."""
-    if source == "seeded":
-        return "simulation: the seed is known, no privacy is claimed for this transcript"
-    return (
-        "secure noise: only the certificate is claimed, against those who see what is sent and published; whoever runs "
-        "this simulation holds all nodes' data"
     )
 
 

@@ -51,7 +51,6 @@ class Receiving(NamedTuple):
         step: gamma_t.
         z: What the gradient is divided by.
         newest: Weight of the newest mixed point in the published model.
-        limit: What no coordinate of a mixed point exceeds; only with secure noise.
     """
 
     heard: Leaf
@@ -59,7 +58,26 @@ class Receiving(NamedTuple):
     step: Leaf
     z: Leaf
     newest: Leaf
-    limit: Leaf | None = None
+
+
+class ReceivingOnGrid(NamedTuple):
+    """The same with secure noise.
+
+    Attributes:
+        heard: 1/(c R).
+        kept: (1 - d/R)/sqrt(alpha p).
+        step: gamma_t.
+        z: What the gradient is divided by.
+        newest: Weight of the newest mixed point in the published model.
+        limit: What no coordinate of a mixed point exceeds.
+    """
+
+    heard: Leaf
+    kept: Leaf
+    step: Leaf
+    z: Leaf
+    newest: Leaf
+    limit: Leaf
 
 
 def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: Publish = "last") -> Algorithm:
@@ -93,12 +111,22 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
     )
     grid = on_grid(sending) if secure else None
 
-    def update(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:
+    receiving = Receiving(
+        heard=same_always(1 / (mixing.compensation * mixing.normaliser)),
+        kept=same_always((1 - network.degree / mixing.normaliser) / amplitude),
+        step=plan.schedule.steps,
+        z=without_repeats(plan.z),
+        newest=newest_share(plan.schedule.epochs),
+    )
+
+    def update(
+        here: Receiving | ReceivingOnGrid, state: State, sent: jax.Array, heard: jax.Array, local: Local
+    ) -> State:
         mixed = here.heard * heard + here.kept * sent
-        if secure:
+        if isinstance(here, ReceivingOnGrid):
             mixed = held(mixed, here.limit)
         gradient = local.gradient_at_public(mixed) if gradient_at == "mixed" else local.gradient_at_private(state.own)
-        if secure:
+        if isinstance(here, ReceivingOnGrid):
             gradient = finite(gradient)
         own = local.project(mixed - here.step / here.z * gradient)
         return State(own, mixed if publish == "last" else state.published + here.newest * (mixed - state.published))
@@ -108,14 +136,7 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
         plan=plan,
         medium=Air(network.gains),
         sending=sending if grid is None else grid.sending,
-        receiving=Receiving(
-            heard=same_always(1 / (mixing.compensation * mixing.normaliser)),
-            kept=same_always((1 - network.degree / mixing.normaliser) / amplitude),
-            step=plan.schedule.steps,
-            z=without_repeats(plan.z),
-            newest=newest_share(plan.schedule.epochs),
-            limit=None if grid is None else grid.limit,
-        ),
+        receiving=receiving if grid is None else ReceivingOnGrid(*receiving, limit=grid.limit),
         channel_uses=1,
         promise=Promise(
             plan.certificate.mu, f"certificate, unit {plan.budget.unit}, against everybody{_BOUND if secure else ''}"

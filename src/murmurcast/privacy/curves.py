@@ -56,6 +56,16 @@ class Curve(NamedTuple):
 EXACT = Curve()
 
 
+def note(source: NoiseSource) -> str:
+    """What may be said of the transcript of a run: all nodes of a simulation are in one process."""
+    if source == "seeded":
+        return "simulation: the seed is known, no privacy is claimed for this transcript"
+    return (
+        "secure noise: only the certificate is claimed, against those who see what is sent and published; whoever runs "
+        "this simulation holds all nodes' data"
+    )
+
+
 def curve(source: NoiseSource, dim: int, epochs: int) -> Curve:
     """The curve of a run with m = `dim` parameters and T = `epochs` transmissions."""
     return EXACT if source == "seeded" else Curve("secure", discrete.rounding(dim, epochs), dim * epochs)
