@@ -29,11 +29,14 @@ def regression() -> mc.RidgeRegression:
     return mc.RidgeRegression(data=data, clip=0.7, ball=5.0)
 
 
-def make_plan(problem: Any, unit: Any = "node", timing: Any = "paper", z: Any = "recursive") -> mc.Plan:
+def make_plan(
+    problem: Any, unit: Any = "node", timing: Any = "paper", z: Any = "recursive", source: Any = "seeded"
+) -> mc.Plan:
     # Noise is given, so that every node pays a price of its own.
     schedule = mc.Schedule(epochs=EPOCHS, step=0.3, noise_timing=timing, noise_to_step=(3.0, 4.0, 5.0, 6.0))
     rule = mc.PowerRule(maximum=0.6)
-    return mc.plan(asymmetric_network(3, 4), problem, mc.Budget(epsilon=90.0, unit=unit), schedule, power=rule, z=z)
+    budget = mc.Budget(epsilon=90.0, unit=unit, noise_source=source)
+    return mc.plan(asymmetric_network(3, 4), problem, budget, schedule, power=rule, z=z)
 
 
 def with_ledger(run: Result, ledger: xr.Dataset, **info: Any) -> Result:
@@ -61,6 +64,12 @@ def entry(name: str, value: float) -> Edit:
 def without_own_noise(ledger: xr.Dataset) -> xr.Dataset:
     """(1 - d/R), the coefficient of the model itself, as in mped2fl."""
     return ledger.assign(receiving_kept=ledger["receiving_kept"] * ledger["sending_amplitude"])
+
+
+def without_attribute(ledger: xr.Dataset, name: str) -> xr.Dataset:
+    found = ledger.copy()
+    found.attrs = {key: value for key, value in ledger.attrs.items() if key != name}
+    return found
 
 
 EDITS: dict[str, Edit] = {
@@ -108,6 +117,27 @@ EDITS: dict[str, Edit] = {
     "publish": with_attributes(publish="everything"),
     "text for numbers": lambda ledger: ledger.assign(receiving_step=("epoch", ["a"] * EPOCHS)),
     "turned": lambda ledger: ledger.assign(receiving_z=ledger["receiving_z"].T),
+}
+SECURE_EDITS: dict[str, Edit] = {
+    "spacing doubled": scaled("sending_spacing", 2.0),
+    "spacing halved": scaled("sending_spacing", 0.5),
+    "spacing no power of two": scaled("sending_spacing", 1.25),
+    "spacing of one node": entry("sending_spacing", 1.0),
+    "spacing 0": entry("sending_spacing", 0.0),
+    "spacing dropped": lambda ledger: ledger.drop_vars("sending_spacing"),
+    "limit raised": scaled("receiving_limit", 2.0),
+    "limit dropped": lambda ledger: ledger.drop_vars("receiving_limit"),
+    "noise and spacing halved": lambda ledger: scaled("receiving_limit", 0.5)(
+        scaled("sending_spacing", 0.5)(scaled("sending_noise", 0.5)(ledger))
+    ),
+    "seeded": with_attributes(noise_source="seeded"),
+    "another source": with_attributes(noise_source="dice"),
+    "source not said": lambda ledger: without_attribute(ledger, "noise_source"),
+    "fewer parameters": with_attributes(dim=1),
+    "parameters not said": lambda ledger: without_attribute(ledger, "dim"),
+    "parameters a word": with_attributes(dim="2"),
+    "a better sampler": with_attributes(sampler_error=2.0**-60),
+    "sampler not said": lambda ledger: without_attribute(ledger, "sampler_error"),
 }
 NEEDED = (
     *("power", "sensitivity", "promised_mu", "sending_amplitude", "sending_noise", "sending_course"),

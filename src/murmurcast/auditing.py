@@ -15,7 +15,6 @@ from murmurcast.attacks.adversaries import System, gather
 from murmurcast.attacks.evidence import Evidence
 from murmurcast.attacks.guessing import Guesses, Numbers, guess
 from murmurcast.errors import Error
-from murmurcast.privacy import gaussian
 from murmurcast.problems.base import Problem
 from murmurcast.recording import promise
 from murmurcast.runner import demand_planned_for
@@ -81,6 +80,7 @@ class Audit:
         delta: At which every epsilon is meant.
         confidence: Of all bounds together.
         mu_promised: For a change of this size; infinite where nothing is promised.
+        epsilon_promised: The same, at delta.
         attacks: What every adversary showed.
         clip: Largest change of the target's gradient that hostile data made, as a share of the sensitivity; None where
             no data could be made hostile.
@@ -95,13 +95,9 @@ class Audit:
     delta: float
     confidence: float
     mu_promised: float
+    epsilon_promised: float
     attacks: tuple[Attack, ...]
     clip: float | None
-
-    @property
-    def epsilon_promised(self) -> float:
-        """For a change of the canaries' size."""
-        return float(gaussian.epsilon(self.mu_promised, self.delta)) if np.isfinite(self.mu_promised) else np.inf
 
     @property
     def true_positives_allowed(self) -> tuple[float, ...]:
@@ -187,18 +183,20 @@ def audit(
     plan, nodes = algorithm.plan, algorithm.plan.network.nodes
     demand_planned_for(algorithm, problem)
     _check.fraction(confidence=confidence)
+    promised = promise(algorithm, problem).mu
+    cost = np.where(np.isinf(promised), plan.certificate.mu, promised)
     if target is None:
-        target = int(np.argmax(plan.certificate.mu))
+        target = int(np.argmax(cost))
     members = _coalition(nodes, target, coalition)
     runs = -(-_CANARIES // problem.dim) if runs is None else runs
     _check.at_least(1, runs=runs)
     _check.at_least(0, seed=seed)
-    share = min(1.0, _BEST_MU / float(plan.certificate.mu[target]))
+    share = min(1.0, _BEST_MU / float(cost[target]))
     planted = canaries.draw(plan, target, problem.dim, runs, share, seed)
     system = System(algorithm, actual or algorithm, problem, planted, seed, on_stage, on_epoch)
     evidence = gather(system, members)
     on_stage("guessing")
-    limit, delta = share * float(promise(algorithm, problem).mu[target]), plan.budget.delta
+    limit, delta = share * float(promised[target]), plan.budget.delta
     attacks = judge(evidence, planted.signs, limit, delta, confidence, seed)
     on_stage("trying hostile data")
     return Audit(
@@ -211,6 +209,7 @@ def audit(
         delta=delta,
         confidence=confidence,
         mu_promised=limit,
+        epsilon_promised=float(plan.curve.epsilon(limit, delta)) if np.isfinite(limit) else np.inf,
         attacks=attacks,
         clip=clipping.largest_change(problem, plan.budget.unit, target, seed),
     )

@@ -5,7 +5,10 @@ j's cost under Algorithm 1 is
 
     mu_j^2 = sum_{t=1}^{T-1} ( S_j gamma_t / (z_jj,t s_j,t+1) )^2,      s_j,t = noise_j,t course_t / amplitude_j,t
 
-with S_j from clip, unit and examples. Several runs on the same data compose: mu_j^2 is the sum of the runs'.
+with S_j from clip, unit and examples. With secure noise S_j is counted as float64 computes it, the grid must be that of
+the noise, and rounding adds 2^-25 sqrt(m (T - 1)) to mu_j: `murmurcast.privacy.discrete`. Several runs on the same data
+compose: mu_j^2 is the sum of the runs'. Where one of them has secure noise, epsilon is by the bound of concentrated DP,
+which holds for Gaussian noise with the same mu too.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,14 +19,14 @@ import numpy as np
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
-from murmurcast.ledgers import LARGEST, TOLERANCE, Ledger, at, demand_epsilon, read
-from murmurcast.privacy import gaussian
+from murmurcast.ledgers import LARGEST, TOLERANCE, Ledger, at, curve_of, demand_epsilon, read
+from murmurcast.privacy import discrete
 from murmurcast.privacy.certificate import PLAIN_BOUND
+from murmurcast.privacy.curves import EXACT, Curve, note
 from murmurcast.results import Result
 
 Tier = Literal["tier 1", "trusted server", "nothing sent", "none"]
 Verdict = Literal["kept", "broken", "nothing is promised"]
-NOTE = "simulation: the seed is known, no privacy is claimed for this transcript"
 _ADVERSARY: dict[Tier, str] = {
     "tier 1": "everybody else together: hears every antenna, knows all other data and noise, sees all published models",
     "trusted server": "everybody but the server, who is trusted with the sum of gradients and draws the noise",
@@ -36,6 +39,10 @@ _FORMULA: dict[Tier, str] = {
     "nothing sent": "nothing is sent, and nothing published: mu = 0",
     "none": "nothing is promised",
 }
+_ON_A_GRID = (
+    "certificate by the discrete Gaussian's bound, against everybody: mu_j = (sum over t < T of (S_j gamma_t / (z_jj,t "
+    "s_j,t+1))^2)^(1/2) + 2^-25 (m (T - 1))^(1/2) for rounding, rho_j = mu_j^2 / 2 of concentrated DP"
+)
 _WEAKEST: tuple[Tier, ...] = ("none", "trusted server", "tier 1", "nothing sent")
 _NO_GUARANTEE = {
     "noiseless": "no noise is sent",
@@ -53,7 +60,7 @@ class Certified(NamedTuple):
         unit: What is hidden: a whole "node", or one "record" of it.
         adversary: Against whom the numbers hold.
         mu: [nodes] recomputed from the ledger, all runs together; infinite where nothing is promised.
-        epsilon: [nodes] the exact epsilon at `delta`.
+        epsilon: [nodes] the exact epsilon at `delta`; with secure noise, its bound.
         delta: Failure probability.
         promised_mu: [nodes] what the runs promised, all together.
         basis: The formula, in words.
@@ -61,6 +68,7 @@ class Certified(NamedTuple):
         verdict: "kept", "broken" or "nothing is promised".
         verdicts: [nodes] in words: "kept", "costs more", "costs less" or "nothing is promised".
         problems: A line for each run whose promise does not hold.
+        note: What may be said of the transcripts themselves.
     """
 
     tier: Tier
@@ -75,6 +83,7 @@ class Certified(NamedTuple):
     verdict: Verdict
     verdicts: tuple[str, ...]
     problems: tuple[str, ...]
+    note: str
 
 
 class Account(NamedTuple):
@@ -90,6 +99,7 @@ class Account(NamedTuple):
         verdicts: [nodes] as in `Certified`.
         reason: Why nothing is promised; else empty.
         assumptions: What must be true of this run.
+        curve: From mu to epsilon.
         seeds: Of its noise; empty where no noise stands behind the number.
     """
 
@@ -102,6 +112,7 @@ class Account(NamedTuple):
     verdicts: tuple[str, ...]
     reason: str
     assumptions: tuple[str, ...]
+    curve: Curve
     seeds: tuple[int, ...] = ()
 
 
@@ -116,7 +127,7 @@ def certify(runs: Result | Sequence[Result], delta: float | None = None) -> Cert
         Unit: the ledger's; record level only with gradients at the public mixed point.
         Adversary: everybody else together (tier 1), or everybody but the server (trusted server).
         Formula: see the module; for several runs mu_j = sqrt(sum of mu_j^2), also where later runs were chosen by what
-            earlier ones sent. epsilon is exact at `delta`.
+            earlier ones sent. epsilon is exact at `delta`, or with secure noise the bound of `privacy.discrete`.
         Range: verdict "kept", and the assumptions listed.
 
     Raises:
@@ -136,16 +147,18 @@ def account(run: Result) -> Account:
     ledger = read(run)
     promised = ledger.per_node("promised_mu", infinite=True)
     demand_epsilon(run, ledger, promised)
-    unit, delta = ledger.text("unit"), ledger.number("delta")
+    unit, delta, curve = ledger.text("unit"), ledger.number("delta"), curve_of(run, ledger)
     if np.isinf(promised).any():
         if not np.isinf(promised).all():
             ledger.refuse("promises something to some nodes only")
         words = ("nothing is promised",) * ledger.nodes
-        return Account(ledger.run, "none", unit, delta, promised, promised, words, _why_nothing(ledger), ())
+        return Account(ledger.run, "none", unit, delta, promised, promised, words, _why_nothing(ledger), (), curve)
     tier, mu = _recomputed(run, ledger)
     verdicts = tuple(_judged(*pair) for pair in zip(mu.tolist(), promised.tolist(), strict=True))
-    seeds = tuple(run.info["seeds"]) if tier in ("tier 1", "trusted server") else ()
-    return Account(ledger.run, tier, unit, delta, mu, promised, verdicts, "", _assumed(run, ledger, tier), seeds)
+    # Secure noise is fresh whatever the seed.
+    seeded = tier in ("tier 1", "trusted server") and curve.source == "seeded"
+    seeds = tuple(run.info["seeds"]) if seeded else ()
+    return Account(ledger.run, tier, unit, delta, mu, promised, verdicts, "", _assumed(run, ledger, tier), curve, seeds)
 
 
 def exposed(
@@ -189,6 +202,8 @@ def _recomputed(run: Result, ledger: Ledger) -> tuple[Tier, FloatArray]:
     name = ledger.text("algorithm")
     if name in _NO_GUARANTEE:
         return "none", np.full(ledger.nodes, np.inf)
+    if ledger.noise_source == "secure" and name != "power-controlled":
+        ledger.refuse(f'has secure noise, and is of the algorithm "{name}", which has none')
     if name not in _RULES:
         ledger.refuse(f'is of the algorithm "{name}", for which no rule is known: its promise cannot be checked')
     return _RULES[name](run, ledger)
@@ -196,13 +211,14 @@ def _recomputed(run: Result, ledger: Ledger) -> tuple[Tier, FloatArray]:
 
 def _over_the_air(run: Result, ledger: Ledger) -> tuple[Tier, FloatArray]:
     """Algorithm 1: a Gaussian mechanism in every epoch, given all that was sent before."""
-    del run
+    secure = ledger.noise_source == "secure"
     ledger.text("medium", ("Air",))
     ledger.text("publish", ("last", "average"))  # either is a function of what was sent
     sending = ("sending_amplitude", "sending_noise", "sending_course")
     sends = ledger.sends()
     known = ("heard", "kept", "step", "z", "newest", *(() if sends is None else ("sends",)))
-    ledger.demand_tables(*sending, *(f"receiving_{name}" for name in known))
+    grid = ("sending_spacing", "receiving_limit") if secure else ()
+    ledger.demand_tables(*sending, *grid, *(f"receiving_{name}" for name in known))
     where = ledger.text("gradient_at", ("mixed", "own"))
     if ledger.text("unit") == "record" and where != "mixed":
         ledger.refuse(f'has unit record and gradient_at "{where}": that carries no certificate, "mixed" is needed')
@@ -211,8 +227,37 @@ def _over_the_air(run: Result, ledger: Ledger) -> tuple[Tier, FloatArray]:
     amplitude, z = _above_zero(ledger, "sending_amplitude", sends), _above_zero(ledger, "receiving_z")
     _demand_mixing(ledger, amplitude, sends)
     steps, course = ledger.per_epoch("receiving_step"), ledger.per_epoch("sending_course")
-    cost = exposed(steps, course, z, amplitude, ledger.table("sending_noise"), sends)
-    return "tier 1", _times(sensitivity(ledger), np.sqrt(cost))
+    noise = ledger.table("sending_noise")
+    moved, curve = sensitivity(ledger), curve_of(run, ledger)
+    if secure:
+        _demand_grid(ledger, course, amplitude, noise)
+        moved = _as_computed(ledger, moved)
+    return "tier 1", curve.whole(_times(moved, np.sqrt(exposed(steps, course, z, amplitude, noise, sends))))
+
+
+def _demand_grid(ledger: Ledger, course: FloatArray, amplitude: FloatArray, noise: FloatArray) -> None:
+    """The grid of every epoch and node is the one of its noise, and the sampler is the one that is counted."""
+    if ledger.number("sampler_error") != discrete.SAMPLER_ERROR:
+        ledger.refuse(f"was written with another sampler: its error is {ledger.number('sampler_error'):g}")
+    spacing, limit = _above_zero(ledger, "sending_spacing"), ledger.table("receiving_limit")
+    fine = 2.0**discrete.FINENESS
+    for first in range(0, ledger.epochs, _CHUNK):
+        here = np.arange(first, min(first + _CHUNK, ledger.epochs))
+        steps, following = at(spacing, here), at(spacing, np.minimum(here + 1, ledger.epochs - 1))
+        with np.errstate(all="ignore"):
+            std = course[here, None] * at(noise, here) / (at(amplitude, here) * steps)
+        within = (std >= fine * (1 - TOLERANCE)) & (std <= 2 * fine * (1 + TOLERANCE))
+        if not (within & (np.frexp(steps)[0] == 0.5)).all():
+            ledger.refuse("has a sending_spacing that is not the grid of its noise")
+        sent_later = here < ledger.epochs - 1  # what follows the last epoch stays on the node
+        if not np.array_equal(at(limit, here)[sent_later], discrete.HELD_WITHIN * following[sent_later]):
+            ledger.refuse("has a receiving_limit that does not belong to its grid")
+
+
+def _as_computed(ledger: Ledger, exact: FloatArray) -> FloatArray:
+    """[nodes] S with the roundings of float64."""
+    examples = ledger.per_node("examples_per_node") if "examples_per_node" in ledger.data.variables else 0.0
+    return discrete.sensitivity(exact, ledger.number("clip"), examples, int(ledger.number("dim")))
 
 
 def _through_a_server(run: Result, ledger: Ledger) -> tuple[Tier, FloatArray]:
@@ -330,7 +375,10 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
     found = [
         "the ledger is complete and true: nothing else that depends on data leaves a node",
         f"gradients are clipped as it says (each {ledger.text('clipping')}'s to {ledger.number('clip'):g})",
-        "noise is Gaussian, unpredictable and fresh in every epoch; rounding is not counted",
+        "noise is Gaussian, unpredictable and fresh in every epoch; rounding is not counted"
+        if ledger.noise_source == "seeded"
+        else "noise is discrete Gaussian on the grid it says, fresh in every epoch, from AES-128 with secret keys; "
+        "rounding is counted, for IEEE float64 and sums in any order",
         "clip, steps, sizes and noise were chosen without looking at the data",
     ]
     if tier == "tier 1":
@@ -366,14 +414,16 @@ def _composed(accounts: list[Account], delta: float | None) -> Certified:
     # Of a broken promise nothing is left to stand on: its ledger may be the part that is wrong.
     tier = "none" if problems else min((account.tier for account in accounts), key=_WEAKEST.index)
     reasons = [account.reason for account in accounts if account.reason]
-    basis = "the promise does not hold" if problems else ": ".join((_FORMULA[tier], *dict.fromkeys(reasons)))
+    curve = _common([account.curve for account in accounts])
+    formula = _ON_A_GRID if tier == "tier 1" and curve.source == "secure" else _FORMULA[tier]
+    basis = "the promise does not hold" if problems else ": ".join((formula, *dict.fromkeys(reasons)))
     together = "; over runs mu_j^2 adds up" if len(accounts) > 1 and not (problems or reasons) else ""
     return Certified(
         tier=tier,
         unit=accounts[0].unit,
         adversary=_ADVERSARY[tier],
         mu=mu,
-        epsilon=gaussian.epsilon(mu, delta),
+        epsilon=curve.epsilon(mu, delta),
         delta=delta,
         promised_mu=promised,
         basis=basis + together,
@@ -381,7 +431,22 @@ def _composed(accounts: list[Account], delta: float | None) -> Certified:
         verdict="broken" if problems else "nothing is promised" if reasons else "kept",
         verdicts=tuple(map(_worst, zip(*(account.verdicts for account in accounts), strict=True))),
         problems=problems,
+        note=_said_of_all(accounts, kept=not (problems or reasons)),
     )
+
+
+def _said_of_all(accounts: list[Account], *, kept: bool) -> str:
+    """One transcript for which nothing is claimed spoils the claim for all."""
+    if not all(account.curve.source == "secure" for account in accounts):
+        return note("seeded")
+    return note("secure") if kept else "secure noise, but nothing is claimed for this transcript"
+
+
+def _common(curves: list[Curve]) -> Curve:
+    """For runs together: Gaussian noise meets the discrete Gaussian's bound too, so it serves where both occur."""
+    if all(curve.source == "seeded" for curve in curves):
+        return EXACT
+    return Curve("secure", samples=sum(curve.samples for curve in curves))
 
 
 def _demand_alike(accounts: list[Account]) -> None:

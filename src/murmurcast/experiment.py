@@ -97,6 +97,7 @@ class PrivacySection(_Section):
     clip: float = 1.0
     examples_per_node: int | list[int] | None = None
     theta: float | None = None
+    noise_source: Literal["seeded", "secure"] = "seeded"
 
 
 class ScheduleSection(_Section):
@@ -265,7 +266,7 @@ class Experiment(_Section):
         return plan(
             network,
             problem or self._planned_problem(network.nodes, folder, on_stage),
-            Budget(**privacy.model_dump(include={"epsilon", "delta", "target", "unit", "theta"})),
+            Budget(**privacy.model_dump(include={"epsilon", "delta", "target", "unit", "theta", "noise_source"})),
             Schedule(
                 **schedule.model_dump(exclude={"noise_to_step"}),
                 noise_to_step=tuple(noise) if isinstance(noise, list) else noise,
@@ -307,11 +308,24 @@ class Experiment(_Section):
             lines.append(f"this is the plan of power-controlled; what {name} promises, its run says")
         if self.run.stop_after is not None or self.run.drops:
             lines.append("this is the whole plan: run.stop_after and run.drops make a run of this file cost less")
+        lines += self._secure_warnings()
         if unit == "record" and self.algorithm.gradient_at == "own":
             lines.append('unit record needs gradient_at = "mixed": a run of this file is refused')
         if unit == "record" and self.problem.clipping == "node":
             lines.append('unit record needs clipping = "example": a run of this file is refused')
         return tuple(lines)
+
+    def _secure_warnings(self) -> list[str]:
+        if self.privacy.noise_source == "seeded":
+            return []
+        found = {
+            f"secure noise is for power-controlled, not {self.algorithm.name}": self.algorithm.name
+            != "power-controlled",
+            'secure noise needs run.precision = "float64"': self.run.precision != "float64",
+            "secure noise needs clipped gradients": self.problem.clipping == "none",
+            "secure noise keeps no checkpoints": self.run.checkpoint_every is not None,
+        }
+        return [f"{words}: a run of this file is refused" for words, holds in found.items() if holds]
 
     def as_toml(self) -> str:
         """The file as resolved: everything that was left to its default is written out, paths are cut to names."""
@@ -348,7 +362,9 @@ class Experiment(_Section):
                 f"{section.batch}",
                 hint="remove privacy.examples_per_node: it follows from the batch",
             )
-        if privacy.unit == "record" and examples is None and self.data is not None:
+        secure = privacy.noise_source == "secure"  # rounding is counted: for so many parameters and examples
+        at_hand = self.data is not None or (section.kind == "quadratic" and secure)
+        if at_hand and (secure or (privacy.unit == "record" and examples is None)):
             return self.build_problem(nodes, folder, on_stage)
         return ClippedGradients(
             clip=privacy.clip,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
 from murmurcast.errors import Altered
-from murmurcast.privacy import gaussian
+from murmurcast.privacy.curves import EXACT, Curve, NoiseSource, curve
 from murmurcast.results import Result
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _WRITTEN = {
     ("privacy", "unit"): "unit",
     ("privacy", "delta"): "delta",
     ("privacy", "clip"): "clip",
+    ("privacy", "noise_source"): "noise_source",
     ("problem", "clipping"): "clipping",
     ("problem", "batch"): "batch",
     ("run", "stop_after"): "stop_after",
@@ -71,6 +72,13 @@ class Ledger(NamedTuple):
         if not 0 < value <= LARGEST:
             self.refuse(f"has {name} {value:g}, expected a number above 0")
         return float(value)
+
+    @property
+    def noise_source(self) -> NoiseSource:
+        """Where the noise came from; ledgers that do not say so are older than the choice."""
+        if "noise_source" not in self.data.attrs:
+            return "seeded"
+        return "secure" if self.text("noise_source", ("seeded", "secure")) == "secure" else "seeded"
 
     def per_node(self, name: str, *, infinite: bool = False) -> FloatArray:
         """[nodes] numbers of 0 or more."""
@@ -215,6 +223,8 @@ def _demand_info(run: Result, ledger: Ledger) -> None:
         "delta": (said(run, "privacy", "delta"), ledger.number("delta")),
         "number of nodes": (said(run, "problem", "nodes"), ledger.nodes),
     }
+    told = said(run, "privacy").get("noise_source", "seeded")
+    pairs["noise source"] = told, ledger.noise_source
     settings = said(run, "settings")
     if not isinstance(settings, dict):
         refuse(ledger.run, "run.json does not say its settings")
@@ -235,8 +245,9 @@ def _demand_experiment(run: Result, ledger: Ledger) -> None:
         return
     for (section, key), name in _WRITTEN.items():
         inner = written.get(section)
-        if isinstance(inner, dict) and key in inner and name in ledger.data.attrs:
-            told, held = inner[key], ledger.data.attrs[name]
+        attributes = {"noise_source": "seeded"} | ledger.data.attrs
+        if isinstance(inner, dict) and key in inner and name in attributes:
+            told, held = inner[key], attributes[name]
             if not _same(told, held):
                 refuse(ledger.run, f"its {name} is {told} in experiment.toml, and {held} in the ledger")
 
@@ -262,10 +273,20 @@ def _demand_figures(run: Result, ledger: Ledger) -> None:
         refuse(ledger.run, "the published models are not those of its seeds and nodes")
 
 
+def curve_of(run: Result, ledger: Ledger) -> Curve:
+    """From mu to epsilon for this run, by what the ledger says of its noise."""
+    if ledger.noise_source == "seeded":
+        return EXACT
+    dim = ledger.number("dim")
+    if dim != said(run, "problem", "dim") or dim != np.prod(run.published.shape[2:]):
+        ledger.refuse(f"has dim {dim:g}, which is not that of the published models")
+    return curve("secure", int(dim), ledger.epochs)
+
+
 def demand_epsilon(run: Result, ledger: Ledger, promised: FloatArray) -> None:
     """The epsilon that run.json quotes is that of the ledger's promise to the node that pays most."""
     told, delta = said(run, "privacy", "epsilon"), ledger.number("delta")
-    worst = float(gaussian.epsilon(promised.max(), delta))
+    worst = float(curve_of(run, ledger).epsilon(promised.max(), delta))
     if told is None and np.isinf(worst):
         return
     number = isinstance(told, int | float) and not isinstance(told, bool)

@@ -16,13 +16,14 @@ from murmurcast.errors import Error, Infeasible
 from murmurcast.network.graph import Network
 from murmurcast.network.mixing import Mixing, Z, mixing, perron, z_diagonal
 from murmurcast.network.mixing import normaliser as resolve_normaliser
-from murmurcast.plans import Budget, Plan, PowerRule, Problem, objective_value, sensitivity
+from murmurcast.plans import Budget, Plan, PowerRule, Problem, moved_by, objective_value, run_curve, sensitivity
 from murmurcast.power.certified import certified_alpha, certified_noise, demand_floor
 from murmurcast.power.largest_sum import largest_sum
 from murmurcast.power.least_noise import least_noise
 from murmurcast.power.limits import Limits, limits
 from murmurcast.power.max_min import even_split, max_min
 from murmurcast.privacy import certificate
+from murmurcast.privacy.curves import Curve
 from murmurcast.schedule import Schedule
 
 _PAPER_NOISE_TO_STEP = 10.0
@@ -78,6 +79,9 @@ def plan(
         raise Error(f'z is "{z}"', hint=_check.nearest(z, ("recursive", "perron")))
     resolved = resolve_normaliser(network, normaliser)
     moved = sensitivity(problem, budget.unit, network.nodes)
+    # What a total budget is held against; the per-epoch view stays the paper's.
+    counted = moved_by(problem, moved, budget.noise_source)
+    curve = run_curve(problem, budget.noise_source, schedule.epochs)
     noise = _noise(schedule, budget, network.nodes)
 
     def mix(alpha: FloatArray) -> tuple[Mixing, FloatArray]:
@@ -92,10 +96,10 @@ def plan(
         found = _per_epoch(network, mix, budget, rule, noise, moved, on_stage)
     elif noise is None:
         on_stage("finding the noise")
-        found = _automatic_noise(mix, budget, schedule, rule, moved)
+        found = _automatic_noise(mix, budget, schedule, rule, counted, curve)
     else:
         on_stage("finding the power split")
-        found = _certified(mix, budget, schedule, rule, noise, moved)
+        found = _certified(mix, budget, schedule, rule, noise, counted, curve)
     return Plan(
         network=network,
         problem=problem,
@@ -199,7 +203,9 @@ def _settle(
     return None
 
 
-def _automatic_noise(mix: _Mix, budget: Budget, schedule: Schedule, rule: PowerRule, moved: FloatArray) -> _Found:
+def _automatic_noise(
+    mix: _Mix, budget: Budget, schedule: Schedule, rule: PowerRule, moved: FloatArray, curve: Curve
+) -> _Found:
     alpha = np.array(_check.per_node(len(moved), **{"power.alpha": rule.alpha}))
     if (alpha < rule.minimum).any() or (alpha > rule.maximum).any():
         raise Error(
@@ -207,12 +213,18 @@ def _automatic_noise(mix: _Mix, budget: Budget, schedule: Schedule, rule: PowerR
         )
     made, z = mix(alpha)
     exposed = certificate.exposure(schedule.steps, schedule.noise_course, z)
-    noise = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta)
+    noise = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta, curve)
     return _Found(alpha, noise, _bound(budget, z), made, z)
 
 
 def _certified(
-    mix: _Mix, budget: Budget, schedule: Schedule, rule: PowerRule, noise: FloatArray, moved: FloatArray
+    mix: _Mix,
+    budget: Budget,
+    schedule: Schedule,
+    rule: PowerRule,
+    noise: FloatArray,
+    moved: FloatArray,
+    curve: Curve,
 ) -> _Found:
     """The largest alpha that the exposure allows, and the exposure that this alpha makes, until both agree."""
 
@@ -220,14 +232,14 @@ def _certified(
         return certificate.exposure(schedule.steps, schedule.noise_course, z)
 
     _, z = mix(np.full(len(noise), rule.minimum))
-    alpha = certified_alpha(exposed(z), noise, moved, budget.epsilon, budget.delta)
-    demand_floor(alpha, rule.minimum, exposed(z), noise, moved, budget.epsilon, budget.delta)
+    alpha = certified_alpha(exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
+    demand_floor(alpha, rule.minimum, exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
     level = np.full(len(noise), min(float(alpha.min()), rule.maximum))
     even = _Found(level, noise, _bound(budget, z), *mix(level), even=True)
     for _ in range(_ROUNDS):
         alpha = np.clip(alpha, rule.minimum, rule.maximum)
         made, z = mix(alpha)
-        wanted = certified_alpha(exposed(z), noise, moved, budget.epsilon, budget.delta)
+        wanted = certified_alpha(exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
         if (alpha <= wanted * (1 + 1e-11)).all() and np.abs(np.minimum(wanted, rule.maximum) / alpha - 1).max() < 1e-9:
             return _better(rule, noise, _Found(alpha, noise, _bound(budget, z), made, z), even)
         # Approached from below, so that the promise holds to the last digit.

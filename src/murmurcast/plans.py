@@ -19,10 +19,11 @@ from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 from murmurcast.network.mixing import Mixing
 from murmurcast.power.sent import public_scale, sent_over_budget
-from murmurcast.privacy import amplification, collusion, gaussian, linear, per_epoch
+from murmurcast.privacy import amplification, collusion, discrete, linear, per_epoch
 from murmurcast.privacy import certificate as certificates
 from murmurcast.privacy.certificate import Certificate, Unit
 from murmurcast.privacy.collusion import Collusion
+from murmurcast.privacy.curves import Curve, NoiseSource, curve
 from murmurcast.schedule import Schedule
 
 Target = Literal["certificate", "per-epoch"]
@@ -84,6 +85,8 @@ class Budget:
         target: "certificate": epsilon holds for the whole run, against everybody. "per-epoch": the paper's eps_ij, for
             each receiver and epoch alone; a claim, not a guarantee.
         theta: A bound of 1/z for the per-epoch view; None finds it.
+        noise_source: "seeded": a simulation's Gaussian noise, which whoever knows the seed knows. "secure": discrete
+            Gaussian noise on a grid, from keys of the operating system; the certificate then goes by its bound.
     """
 
     epsilon: float
@@ -91,6 +94,7 @@ class Budget:
     unit: Unit = "node"
     target: Target = "certificate"
     theta: float | None = None
+    noise_source: NoiseSource = "seeded"
 
     def __post_init__(self) -> None:
         _check.positive(epsilon=self.epsilon)
@@ -100,6 +104,7 @@ class Budget:
         for name, value, known in (
             ("unit", self.unit, ("node", "record")),
             ("target", self.target, ("certificate", "per-epoch")),
+            ("noise_source", self.noise_source, ("seeded", "secure")),
         ):
             if value not in known:
                 raise Error(f'{name} is "{value}"', hint=_check.nearest(value, known))
@@ -191,6 +196,11 @@ class Plan:
         """[nodes] S: the largest change of one node's gradient when one unit's data changes."""
         return sensitivity(self.problem, self.budget.unit, self.network.nodes)
 
+    @cached_property
+    def curve(self) -> Curve:
+        """From mu to epsilon, by the budget's noise source."""
+        return run_curve(self.problem, self.budget.noise_source, self.schedule.epochs)
+
     @property
     def noise_std(self) -> FloatArray:
         """[epochs, nodes] sigma_k,t, per coordinate, before the power split."""
@@ -213,11 +223,11 @@ class Plan:
         Guarantees:
             Unit: the budget's. Record level needs gradients taken at the public mixed point.
             Adversary: everybody else together, hearing every antenna.
-            Formula and range: `murmurcast.privacy.certificate.mu`; epsilon is exact at the budget's delta.
+            Formula and range: `murmurcast.privacy.certificate.mu`; epsilon is exact at the budget's delta. With secure
+                noise, `murmurcast.privacy.discrete`: rounding is added to mu, and epsilon is its bound.
         """
-        exposed = certificates.exposure(self.schedule.steps, self.schedule.noise_course, self.z)
-        mu = certificates.mu(exposed, self.alpha, self.noise_to_step, self.sensitivity)
-        return Certificate(mu, gaussian.epsilon(mu, self.budget.delta), self.budget.delta, self.budget.unit)
+        mu = self._mu(certificates.exposure(self.schedule.steps, self.schedule.noise_course, self.z), self.curve)
+        return Certificate(mu, self.curve.epsilon(mu, self.budget.delta), self.budget.delta, self.budget.unit)
 
     @cached_property
     def per_epoch_ratio(self) -> csr_array:
@@ -260,7 +270,7 @@ class Plan:
             As `certificate`. Who stops when must not depend on anybody's data.
         """
         exposed = certificates.exposure(self.schedule.steps, self.schedule.noise_course, self.z, last)
-        return certificates.mu(exposed, self.alpha, self.noise_to_step, self.sensitivity)
+        return self._mu(exposed, run_curve(self.problem, self.budget.noise_source, int(last.max())))
 
     def until(self, epochs: int) -> "Plan":
         """The first epochs of this plan: same split, same noise, same steps, and what they cost."""
@@ -322,6 +332,11 @@ class Plan:
         largest, smallest = sent_over_budget(self.alpha, ends, self.problem.dim, self.problem.radius or 0.0)
         return SentPower(largest, smallest, public_scale(largest))
 
+    def _mu(self, exposed: FloatArray, curve: Curve) -> FloatArray:
+        """[nodes] the certificate's mu of what is exposed."""
+        moved = moved_by(self.problem, self.sensitivity, self.budget.noise_source)
+        return curve.whole(certificates.mu(exposed, self.alpha, self.noise_to_step, moved))
+
     def _push(self) -> FloatArray:
         return np.asarray(self.sensitivity * self.schedule.steps[:, None] / self.z)
 
@@ -351,3 +366,25 @@ def sensitivity(problem: Problem, unit: Unit, nodes: int) -> FloatArray:
             hint="give examples_per_node, one number or one per node (sizes are public)",
         )
     return np.asarray(2 * problem.clip / _check.per_node(nodes, examples_per_node=problem.examples_per_node))
+
+
+def moved_by(problem: Problem, exact: FloatArray, source: NoiseSource) -> FloatArray:
+    """[nodes] how far gradients move: S, or what they move by as float64 computes them, where that is counted."""
+    if source == "seeded":
+        return exact
+    examples = 0.0 if problem.examples_per_node is None else problem.examples_per_node
+    return discrete.sensitivity(exact, problem.clip, examples, _dim(problem))
+
+
+def run_curve(problem: Problem, source: NoiseSource, epochs: int) -> Curve:
+    """From mu to epsilon for a run of so many epochs."""
+    return curve(source, 0 if source == "seeded" else _dim(problem), epochs)
+
+
+def _dim(problem: Problem) -> int:
+    if problem.dim is None:
+        raise Error(
+            "secure noise needs the number of parameters: rounding each of them is counted",
+            hint="set problem.dim, or give the problem itself",
+        )
+    return problem.dim

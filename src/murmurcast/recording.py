@@ -12,7 +12,8 @@ import numpy as np
 
 from murmurcast.algorithms.base import Air, Algorithm, Promise, Slots
 from murmurcast.engine.train import Record
-from murmurcast.privacy import gaussian
+from murmurcast.privacy import discrete
+from murmurcast.privacy.curves import note
 from murmurcast.problems.base import Problem
 
 if TYPE_CHECKING:
@@ -90,9 +91,15 @@ def ledger(algorithm: Algorithm, problem: Problem) -> "xr.Dataset":
             "clipping": problem.clipping,
             "normaliser": plan.mixing.normaliser,
             **({} if (batch := getattr(problem, "batch", None)) is None else {"batch": batch}),
+            "noise_source": plan.budget.noise_source,
+            **({"dim": problem.dim, "sampler_error": discrete.SAMPLER_ERROR} if _is_secure(algorithm) else {}),
             **algorithm.settings,
         },
     )
+
+
+def _is_secure(algorithm: Algorithm) -> bool:
+    return algorithm.plan.budget.noise_source == "secure"
 
 
 def info(
@@ -110,12 +117,13 @@ def info(
         "seeds": list(seeds),
         "precision": precision,
         "privacy": {
-            "epsilon": float(gaussian.epsilon(np.array(mu), delta)) if np.isfinite(mu) else None,
+            "epsilon": float(algorithm.plan.curve.epsilon(np.array(mu), delta)) if np.isfinite(mu) else None,
             "delta": delta,
             "unit": algorithm.plan.budget.unit,
             "basis": held.basis,
             "caveat": held.caveat,
-            "note": "simulation: the seed is known, no privacy is claimed for this transcript",
+            "noise_source": algorithm.plan.budget.noise_source,
+            "note": note(algorithm.plan.budget.noise_source),
         },
         "versions": {package: version(package) for package in ("murmurcast", "jax", "jaxlib", "numpy", "scipy")}
         | {"python": platform.python_version()},

@@ -21,9 +21,11 @@ from murmurcast.algorithms.base import Algorithm, Slots
 from murmurcast.algorithms.endings import with_ends
 from murmurcast.checkpoint import Checkpoint
 from murmurcast.engine import layout as layouts
-from murmurcast.engine import loop, train
+from murmurcast.engine import loop, secure, train
 from murmurcast.engine.train import Point, Record
 from murmurcast.errors import Error
+from murmurcast.plans import Problem as PlannedProblem
+from murmurcast.privacy.curves import NoiseSource
 from murmurcast.problems.base import Problem
 from murmurcast.recording import Precision
 from murmurcast.results import CHECKPOINT, Result, demand_folder, demand_unused
@@ -61,12 +63,15 @@ def run(
     The same seeds give the same numbers, to the bit on one machine, whatever the evaluation interval and wherever a run
     was stopped and resumed. A seed draws the same noise in any company; sums may then differ in their last digits.
 
+    With secure noise nothing is repeatable: seeds are just so many independent runs, though they still choose the
+    minibatches. No checkpoint is kept, because an epoch that is sent twice costs twice.
+
     Args:
         algorithm: What the nodes do; it carries the plan.
         problem: What they learn; it must be the one that was planned for.
         seeds: One run each; all go together where memory allows.
         evaluate_every: Epochs between evaluations; about 100 evaluations by default.
-        precision: "float32", or "float64" at half the speed.
+        precision: "float32", or "float64" at half the speed, which secure noise needs.
         name: What the run is called; the algorithm's name by default.
         experiment: Text of the experiment file, kept with the result.
         folder: Where to keep checkpoints and the result; None keeps nothing.
@@ -86,13 +91,15 @@ def run(
     demand_planned_for(algorithm, problem)
     algorithm = with_ends(algorithm, stop_after, drops)
     epochs = algorithm.plan.schedule.epochs
+    secure.demand(algorithm, problem, precision)
+    demand_resumable(algorithm.plan.budget.noise_source, resume, checkpoint_every)
     if folder is not None:
         demand_unused(Path(folder), resume)
         demand_folder(Path(folder))
     elif resume:
         raise Error("there is no folder to resume from", hint="give the folder of the run that was stopped")
     ticks = _Ticks(epochs, evaluate_every or max(1, epochs // 100), checkpoint_every)
-    kept = None if folder is None else Path(folder) / CHECKPOINT
+    kept = None if folder is None or secure.is_secure(algorithm.plan) else Path(folder) / CHECKPOINT
     begun = time.perf_counter()
     with jax.enable_x64(precision == "float64"), _delayed_interrupt() as interrupted:
         # Reading all the data takes a second or two: only a run that keeps or finds a checkpoint does.
@@ -280,6 +287,19 @@ def demand_settings(
         raise Error(f'precision is "{precision}"', hint=_check.nearest(precision, ("float32", "float64")))
 
 
+def demand_resumable(source: NoiseSource, resume: bool, checkpoint_every: int | None) -> None:
+    """A run with secure noise goes through in one piece."""
+    if source == "seeded":
+        return
+    if resume:
+        raise Error(
+            "a run with secure noise cannot be resumed: its noise is gone, and an epoch sent again costs again",
+            hint="leave --resume out, and run anew in another folder; what was sent so far has been paid for",
+        )
+    if checkpoint_every is not None:
+        raise Error("a run with secure noise keeps no checkpoints", hint="remove run.checkpoint_every")
+
+
 def demand_planned_for(algorithm: Algorithm, problem: Problem) -> None:
     """The plan's promise is about this problem: as many nodes, the same clip, the same fixed averages."""
     plan = algorithm.plan
@@ -295,6 +315,11 @@ def demand_planned_for(algorithm: Algorithm, problem: Problem) -> None:
         )
     if plan.problem is problem:
         return
+    if secure.is_secure(plan) and not _counted_alike(plan.problem, problem):
+        raise Error(
+            "rounding was counted for another number of parameters, or of examples per node",
+            hint="plan for this problem: mc.plan(network, problem, ...)",
+        )
     if problem.clipping != "none" and plan.problem.clip != problem.clip:
         raise Error(
             f"the plan was made for clip {plan.problem.clip:g}, the problem clips at {problem.clip:g}",
@@ -307,3 +332,11 @@ def demand_planned_for(algorithm: Algorithm, problem: Problem) -> None:
                 "the plan was made for other numbers of examples per node",
                 hint="plan for this problem: mc.plan(network, problem, ...)",
             )
+
+
+def _counted_alike(planned: PlannedProblem, problem: Problem) -> bool:
+    sizes = (
+        np.zeros(1) if one.examples_per_node is None else np.asarray(one.examples_per_node, np.float64)
+        for one in (planned, problem)
+    )
+    return planned.dim == problem.dim and bool(np.equal(*sizes).all())

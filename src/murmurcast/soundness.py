@@ -146,7 +146,7 @@ def _demand_numbers(ledger: "xr.Dataset") -> None:
         values = ledger[name]
         if values.dtype.kind not in "fiu":
             raise Unsound(f"the ledger has {name} that is not made of numbers")
-        reckoned = np.asarray(values)
+        reckoned = np.asarray(values, np.float64)  # a half-precision number cannot be compared with the largest
         allowed = (reckoned >= 0) & ((reckoned <= _LARGEST) | (name == "promised_mu"))
         if not allowed.all() or not values.size:
             raise Unsound(f"the ledger has a number in {name} that is not from 0 to {_LARGEST:g}")

@@ -8,6 +8,8 @@
 Weights: the row-stochastic A of the plan; dividing by z makes the network minimise the plain sum of all f_i.
 Noise: one draw per node, the same in the signal and in the node's own term; leaving it out there would break the proof.
 Channel uses: 1 per epoch.
+
+With secure noise, everything a node says is on a grid: see `murmurcast.algorithms.grid`.
 """
 
 from typing import Literal, NamedTuple
@@ -32,10 +34,12 @@ from murmurcast.algorithms.base import (
     start,
     without_repeats,
 )
+from murmurcast.algorithms.grid import finite, held, on_grid, send_on_grid
 from murmurcast.errors import Error
 from murmurcast.plans import Plan
 
 GradientAt = Literal["mixed", "own"]
+_BOUND = ", by the discrete Gaussian's bound"
 
 
 class Receiving(NamedTuple):
@@ -56,6 +60,26 @@ class Receiving(NamedTuple):
     newest: Leaf
 
 
+class ReceivingOnGrid(NamedTuple):
+    """The same with secure noise.
+
+    Attributes:
+        heard: 1/(c R).
+        kept: (1 - d/R)/sqrt(alpha p).
+        step: gamma_t.
+        z: What the gradient is divided by.
+        newest: Weight of the newest mixed point in the published model.
+        limit: What no coordinate of a mixed point exceeds.
+    """
+
+    heard: Leaf
+    kept: Leaf
+    step: Leaf
+    z: Leaf
+    newest: Leaf
+    limit: Leaf
+
+
 def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: Publish = "last") -> Algorithm:
     """Algorithm 1.
 
@@ -67,7 +91,8 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
 
     Guarantees:
         Unit: the plan's. Adversary: everybody else together, hearing every antenna, and all published models.
-        Formula: `Plan.certificate`. Range: gradients clipped as planned, x itself stays on the node.
+        Formula: `Plan.certificate`. Range: gradients clipped as planned, x itself stays on the node. With secure noise
+            rounding is counted and the noise is the promised one to the last bit; else this holds for real numbers.
     """
     if plan.budget.unit == "record" and gradient_at == "own":
         raise Error(
@@ -78,35 +103,46 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
     demand_publish(publish)
     network, mixing = plan.network, plan.mixing
     amplitude = np.sqrt(plan.alpha * network.power)
+    secure = plan.budget.noise_source == "secure"
+    sending = Sending(
+        amplitude=same_always(amplitude),
+        noise=same_always(np.sqrt(plan.beta * network.power) * plan.noise_to_step),
+        course=plan.schedule.noise_course,
+    )
+    grid = on_grid(sending) if secure else None
 
-    def update(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:
+    receiving = Receiving(
+        heard=same_always(1 / (mixing.compensation * mixing.normaliser)),
+        kept=same_always((1 - network.degree / mixing.normaliser) / amplitude),
+        step=plan.schedule.steps,
+        z=without_repeats(plan.z),
+        newest=newest_share(plan.schedule.epochs),
+    )
+
+    def update(
+        here: Receiving | ReceivingOnGrid, state: State, sent: jax.Array, heard: jax.Array, local: Local
+    ) -> State:
         mixed = here.heard * heard + here.kept * sent
+        if isinstance(here, ReceivingOnGrid):
+            mixed = held(mixed, here.limit)
         gradient = local.gradient_at_public(mixed) if gradient_at == "mixed" else local.gradient_at_private(state.own)
+        if isinstance(here, ReceivingOnGrid):
+            gradient = finite(gradient)
         own = local.project(mixed - here.step / here.z * gradient)
         return State(own, mixed if publish == "last" else state.published + here.newest * (mixed - state.published))
 
-    basis = f"certificate, unit {plan.budget.unit}, against everybody"
+    basis = f"certificate, unit {plan.budget.unit}, against everybody{_BOUND if secure else ''}"
     return Algorithm(
         name="power-controlled",
         plan=plan,
         medium=Air(network.gains),
-        sending=Sending(
-            amplitude=same_always(amplitude),
-            noise=same_always(np.sqrt(plan.beta * network.power) * plan.noise_to_step),
-            course=plan.schedule.noise_course,
-        ),
-        receiving=Receiving(
-            heard=same_always(1 / (mixing.compensation * mixing.normaliser)),
-            kept=same_always((1 - network.degree / mixing.normaliser) / amplitude),
-            step=plan.schedule.steps,
-            z=without_repeats(plan.z),
-            newest=newest_share(plan.schedule.epochs),
-        ),
+        sending=sending if grid is None else grid.sending,
+        receiving=receiving if grid is None else ReceivingOnGrid(*receiving, limit=grid.limit),
         channel_uses=1,
         promise=Promise(plan.certificate.mu, basis),
         settings={"gradient_at": gradient_at, "publish": publish},
         init=start,
-        send=send_model_with_noise,
+        send=send_on_grid if secure else send_model_with_noise,
         update=update,
         promise_until=lambda last: Promise(plan.mu_until(last), basis),
     )

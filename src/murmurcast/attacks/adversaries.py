@@ -1,20 +1,24 @@
 """Who attacks, with what each of them has of the real system's runs."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from murmurcast._progress import Count, Stage, quiet
 from murmurcast.algorithms.base import Air, Algorithm
+from murmurcast.algorithms.noiseless import noiseless
 from murmurcast.attacks import canaries, published, receivers
 from murmurcast.attacks.canaries import Canaries
 from murmurcast.attacks.eavesdropper import overhear
 from murmurcast.attacks.evidence import Evidence
 from murmurcast.attacks.replay import replay
 from murmurcast.attacks.transcript import Transcript, bytes_of_tape, transcripts
+from murmurcast.plans import Plan
 from murmurcast.privacy import linear
 from murmurcast.problems.base import Problem
+from murmurcast.recording import Precision
 
 Adversary = Callable[[Canaries, Transcript, tuple[int, ...]], dict[str, Evidence]]
 _TOGETHER = 2**28  # bytes of tape held at once
@@ -59,7 +63,7 @@ def gather(system: System, coalition: tuple[int, ...]) -> dict[str, Evidence]:
         here = system.canaries._replace(signs=system.canaries.signs[group])
         system.on_stage("running")
         planted = canaries.planted(system.actual, here, system.problem.shape)
-        transcript = transcripts(planted, system.problem, seeds, on_epoch=system.on_epoch)
+        transcript = transcripts(planted, system.problem, seeds, _precision(system.actual.plan), system.on_epoch)
         parts.append({who: found for make in adversaries for who, found in make(here, transcript, seeds).items()})
     return {
         who: Evidence(np.concatenate([part[who].readings for part in parts], axis=1), found.shift)
@@ -109,7 +113,9 @@ def _name(members: tuple[int, ...], nodes: int) -> str:
 def _holder(system: System) -> Adversary:
     """Who has the published models and nothing else."""
     claimed, here = system.claimed, canaries.half_way(system.canaries, 1)
-    quietly = claimed._replace(sending=claimed.sending._replace(noise=np.zeros_like(claimed.sending.noise)))
+    plan = replace(claimed.plan, budget=replace(claimed.plan.budget, noise_source="seeded"))  # and none is drawn
+    options: dict[str, Any] = {key: claimed.settings[key] for key in ("gradient_at", "publish")}
+    quietly = noiseless(plan, **options)
 
     def hold(planted: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:  # noqa: ARG001
         system.on_stage("the holder of published models looks")
@@ -130,4 +136,10 @@ def _worst_receiver(algorithm: Algorithm, target: int) -> int:
 
 
 def _is_algorithm_1(algorithm: Algorithm) -> bool:
-    return isinstance(algorithm.medium, Air) and "publish" in algorithm.settings
+    """Whether its weights are the plan's in every epoch, so that the filter fits."""
+    multicasts = isinstance(algorithm.medium, Air) and "publish" in algorithm.settings
+    return multicasts and not hasattr(algorithm.receiving, "sends")
+
+
+def _precision(plan: Plan) -> Precision:
+    return "float64" if plan.budget.noise_source == "secure" else "float32"

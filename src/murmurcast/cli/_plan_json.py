@@ -41,6 +41,7 @@ def as_dict(
         "objective_value": plan.objective_value,
         "target": plan.budget.target,
         "unit": plan.budget.unit,
+        "noise_source": plan.budget.noise_source,
         "epsilon_per_epoch": _matrix(plan.epsilon_per_epoch),
         "certificate": {
             "mu": certified.mu.tolist(),

@@ -56,6 +56,11 @@ def _glance(plan: "Plan") -> str:
     lines.append(
         f"[bold]Budget[/bold]   epsilon {budget.epsilon:g}, delta {budget.delta:g}, unit {budget.unit}, {scope}"
     )
+    if budget.noise_source == "secure":
+        lines.append(
+            f"[bold]Noise[/bold]    secure: discrete Gaussian on a grid, by its bound; rounding adds "
+            f"{plan.curve.rounding:.2g} to mu"
+        )
     lines.append(
         f"[bold]Schedule[/bold] {schedule.epochs} epochs, step {schedule.step:g} ({schedule.decay}), "
         f"noise timing {schedule.noise_timing}; objective {plan.rule.objective} = {plan.objective_value:.6g}"
@@ -119,7 +124,7 @@ def _show_costs(console: Console, plan: "Plan") -> None:
         (worst, f"{certified.epsilon.max():.4g}", f"{certified.delta:.4g}", "holds against everybody"),
     ]
     if claim.delta < 1:
-        same = float(gaussian.epsilon(certified.mu.max(), claim.delta))
+        same = float(plan.curve.epsilon(certified.mu.max(), claim.delta))
         rows.append(("", f"{same:.4g}", f"{claim.delta:.4g}", "the same certificate at the paper's delta"))
     show_table(console, f"What {plan.schedule.epochs} epochs cost", rows, ("", "epsilon", "delta", "what it is"))
 

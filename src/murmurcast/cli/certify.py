@@ -143,7 +143,6 @@ def _as_dict(found: "Certified", loaded: "list[Result]", folders: list[Path]) ->
     import platform
     from importlib.metadata import version
 
-    from murmurcast.certification import NOTE
     from murmurcast.results import EXPERIMENT, LEDGER, file_hashes
 
     numbers = {name: getattr(found, name).tolist() for name in ("mu", "epsilon", "promised_mu")}
@@ -153,7 +152,6 @@ def _as_dict(found: "Certified", loaded: "list[Result]", folders: list[Path]) ->
         "format": _FORMAT,
         **found._asdict(),
         **numbers,
-        "note": NOTE,
         "versions": {package: version(package) for package in ("murmurcast", "numpy", "scipy")}
         | {"python": platform.python_version()},
         "runs": [
@@ -172,7 +170,6 @@ def _as_dict(found: "Certified", loaded: "list[Result]", folders: list[Path]) ->
 
 def _show(found: "Certified", runs: list[Path], path: Path | None) -> None:
     """Every node's cost, and what stands behind it."""
-    from murmurcast.certification import NOTE
     from murmurcast.cli import _tables
 
     console = _tables.console()
@@ -187,7 +184,7 @@ def _show(found: "Certified", runs: list[Path], path: Path | None) -> None:
         ("Basis", found.basis),
         *((("Unit", found.unit), ("Against", found.adversary)) if found.tier != "none" else ()),
         *(("Assumed" if place == 0 else "", line) for place, line in enumerate(found.assumptions)),
-        ("Note", NOTE),
+        ("Note", found.note),
         *((("Kept in", str(path)),) if path is not None else ()),
     )
     for heading, line in lines:

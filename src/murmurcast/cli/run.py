@@ -33,7 +33,7 @@ def run(
 ) -> None:
     """Train a network of models as an experiment file says.
 
-    Ctrl-C writes a checkpoint; --resume goes on from it to the very same numbers.
+    Ctrl-C writes a checkpoint; --resume goes on from it to the very same numbers. With secure noise there is neither.
 
     Examples:
         murmurcast plan --example digits > digits.toml
@@ -48,12 +48,14 @@ def run(
     from rich.markup import escape
 
     from murmurcast import config, runner
+    from murmurcast.engine import secure
     from murmurcast.results import EXPERIMENT, demand_folder
 
     changed = overrides(sets) | ({} if seeds is None else {"run.seeds": str(seeds)})
     experiment = config.load(file, changed)
     section, folder = experiment.run, out or Path("runs") / file.stem
     runner.demand_settings(_seeds(experiment), section.evaluate_every, section.checkpoint_every, section.precision)
+    runner.demand_resumable(experiment.privacy.noise_source, resume, section.checkpoint_every)
     text = experiment.as_toml()
     _demand_free(folder, text, resume)
     console = Console(stderr=True)
@@ -66,6 +68,7 @@ def run(
         plan = experiment.build_plan(file.parent, stage, problem)
         algorithm = experiment.build_algorithm(plan)
         runner.demand_planned_for(algorithm, problem)
+        secure.demand(algorithm, problem, section.precision)
         demand_folder(folder)
         _demand_space(folder, problem, _seeds(experiment))
         _write_beginning(folder, {EXPERIMENT: text.encode()}, _network_file(experiment, file.parent))
@@ -127,9 +130,14 @@ def _train(
             )
         except KeyboardInterrupt:
             bar.stop()
-            place = _check.printable(str(folder))
-            typer.echo(f"stopped; a checkpoint is in {place}. Go on with the same command and --resume", err=True)
+            typer.echo(_farewell(experiment, folder), err=True)
             raise
+
+
+def _farewell(experiment: "Experiment", folder: Path) -> str:
+    if experiment.privacy.noise_source == "secure":
+        return "stopped; with secure noise there is no going on: what was sent so far has been paid for"
+    return f"stopped; a checkpoint is in {_check.printable(str(folder))}. Go on with the same command and --resume"
 
 
 def _seeds(experiment: "Experiment") -> tuple[int, ...]:

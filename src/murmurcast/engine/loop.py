@@ -2,6 +2,7 @@
 
 One program with a loop of any length serves all chunk sizes, so that neither the chunks, nor the evaluations between
 them, nor a resumed run can change a single bit. Nodes go through in blocks that fit in the cache; data is an argument.
+Seeded noise is drawn inside the loop. Secure noise comes from the host, some epochs at a time.
 """
 
 import math
@@ -12,11 +13,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as Spec
 from jax.typing import DTypeLike
 
 from murmurcast.algorithms.base import Algorithm, Local, Slots
-from murmurcast.engine import mix, noise
+from murmurcast.engine import mix, noise, secure
 from murmurcast.engine.layout import Layout
 from murmurcast.engine.noise import Purpose
 from murmurcast.problems.base import Problem
@@ -77,6 +79,7 @@ def program(
     algorithm: Algorithm, problem: Problem, layout: Layout, seeds: tuple[int, ...], dtype: DTypeLike
 ) -> Program:
     """Compiles a run of an algorithm on a problem."""
+    secure.demand(algorithm, problem, dtype)
     given, specs = _given(algorithm, problem, layout, seeds, dtype)
     everything = layout.by_node_and_seed
     rounds = partial(_rounds, algorithm, problem, layout, np.dtype(dtype))
@@ -98,8 +101,46 @@ def program(
     nothing = np.zeros((layout.filled_nodes, layout.filled_seeds), dtype)
     first = Carry(state, layout.put(nothing, everything), layout.put(nothing.copy(), everything))
     # Compiled here, not at the first call, so that training can be timed by itself.
-    compiled = jax.jit(advance, donate_argnums=1).lower(given, first, np.int32(1), np.int32(2)).compile()
-    return Program(given, first, compiled, lambda carry: evaluate(carry.state, test))
+    if secure.is_secure(algorithm.plan):
+        forward = _with_noise(algorithm, problem, layout, rounds, (given, specs), first)
+    else:
+        forward = jax.jit(advance, donate_argnums=1).lower(given, first, np.int32(1), np.int32(2)).compile()
+    return Program(given, first, forward, lambda carry: evaluate(carry.state, test))
+
+
+def _with_noise(
+    algorithm: Algorithm,
+    problem: Problem,
+    layout: Layout,
+    rounds: Callable[..., Carry],
+    placed: tuple[Given, Given],
+    start: Carry,
+) -> Callable[[Given, Carry, np.int32, np.int32], Carry]:
+    """`advance` for noise that comes from the host."""
+    given, specs = placed
+    everything, feed = layout.by_node_and_seed, secure.feeder(algorithm, problem, layout)
+    advance = jax.shard_map(
+        rounds,
+        mesh=layout.mesh,
+        in_specs=(specs, everything, Spec(), Spec(), secure.by_epoch(layout)),
+        out_specs=everything,
+        check_vma=False,
+    )
+    ahead = secure.epochs_ahead(algorithm, problem, layout)
+    nothing = jax.ShapeDtypeStruct(
+        (ahead, layout.filled_nodes, layout.filled_seeds, problem.dim),
+        np.float64,
+        sharding=NamedSharding(layout.mesh, secure.by_epoch(layout)),
+    )
+    compiled = jax.jit(advance, donate_argnums=1).lower(given, start, np.int32(1), np.int32(2), nothing).compile()
+
+    def forward(given: Given, carry: Carry, first: np.int32, stop: np.int32) -> Carry:
+        for begin in range(int(first), int(stop), ahead):
+            end = min(begin + ahead, int(stop))
+            carry = compiled(given, carry, np.int32(begin), np.int32(end), feed(begin, end))
+        return carry
+
+    return forward
 
 
 def _given(
@@ -138,8 +179,9 @@ def _rounds(
     carry: Carry,
     first: jax.Array,
     stop: jax.Array,
+    integers: jax.Array | None = None,
 ) -> Carry:
-    """Epochs first..stop-1 of the nodes (or seeds) of one device."""
+    """Epochs first..stop-1 of the nodes (or seeds) of one device; `integers` are the noise that comes from the host."""
     numbers = layout.own_numbers()
     model_bytes = math.prod(problem.shape) * len(given.roots) * dtype.itemsize
     block = _together(len(numbers), 4 * model_bytes + problem.bytes_per_gradient)
@@ -150,9 +192,12 @@ def _rounds(
             jax.vmap(lambda root, purpose=purpose: noise.at_epoch(root, purpose, epoch))(given.roots)
             for purpose in (Purpose.SIGNAL, Purpose.BATCH)
         )
-        stream = noise.stream(signal_keys, problem.dim)
-        # In a loop of its own: what a loop writes is kept, while plain code would draw anew wherever noise is used.
-        drawn = jax.lax.map(lambda number: noise.normal(stream, number, dtype), _link_numbers(numbers, links))
+        if integers is None:
+            stream = noise.stream(signal_keys, problem.dim)
+            # In a loop of its own: what a loop writes is kept, while plain code would draw anew wherever noise is used.
+            drawn = jax.lax.map(lambda number: noise.normal(stream, number, dtype), _link_numbers(numbers, links))
+        else:
+            drawn = integers[epoch - first]
         drawn = drawn.reshape(len(numbers), *links, len(given.roots), *problem.shape)
         transmit = jax.vmap(algorithm.send, in_axes=(None, 0, 0))  # over seeds
         transmit = jax.vmap(transmit, in_axes=(0, None, 0)) if links else transmit

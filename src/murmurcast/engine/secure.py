@@ -1,0 +1,158 @@
+"""Secure noise: integers from a cipher that is keyed by the operating system, on all cores.
+
+Every source of bits is AES-128 in counter mode with a key of its own. Keys come from the operating system when a run
+begins, are never written, shown or returned, and go with the run. So nothing can be drawn twice: not by the same seed,
+not by going on from a checkpoint.
+"""
+
+import os
+import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import PartitionSpec as Spec
+
+from murmurcast._check import FloatArray
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.grid import integer_std
+from murmurcast.engine import discrete
+from murmurcast.engine.discrete import Source, Words
+from murmurcast.engine.layout import Layout
+from murmurcast.errors import Error
+from murmurcast.plans import Plan
+from murmurcast.problems.base import Problem
+
+_PIECE = 2**17  # integers drawn at once: enough to make a call worth its while
+_MANY = 2**18  # integers from which more than one thread is worth its while
+_HELD = 2**20  # integers of some epochs that are drawn ahead, unless one epoch needs more
+_WORST_RADIUS = 2.0**51
+
+
+def is_secure(plan: Plan) -> bool:
+    """Whether a plan's promise is about secure noise."""
+    return plan.budget.noise_source == "secure"
+
+
+def source() -> Source:
+    """A source of random words with a fresh key from the operating system."""
+    try:
+        from randomgen import AESCounter
+    except ImportError:
+        raise Error(
+            "secure noise needs the package randomgen", hint='install it: pip install "murmurcast[secure]"'
+        ) from None
+    generator = np.random.Generator(AESCounter(key=secrets.randbits(128)))
+
+    def words(count: int) -> Words:
+        return generator.integers(0, 2**64 - 1, count, dtype=np.uint64, endpoint=True)
+
+    return words
+
+
+def sources() -> tuple[Source, ...]:
+    """One source for every core."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return tuple(source() for _ in range(cores))
+
+
+def draw(std: FloatArray, size: int, from_: tuple[Source, ...]) -> FloatArray:
+    """[rows, size] integers of N_Z(0, std^2) as floats, each row with its own std; every source in a thread of its own.
+
+    Args:
+        std: [rows] in integers, 2^26 or more and below 2^27.
+        size: How many for each row.
+        from_: Sources of random words; a source is used by one thread only.
+    """
+    found = np.empty((len(std), size))
+    high, wide = max(1, _PIECE // size), min(size, _PIECE)
+    pieces = [
+        (slice(row, row + high), slice(column, column + wide))
+        for row in range(0, len(std), high)
+        for column in range(0, size, wide)
+    ]
+
+    def fill(number: int) -> None:
+        for rows, columns in pieces[number :: len(busy)]:
+            discrete.fill(found[rows, columns], std[rows], busy[number])
+
+    busy = from_ if found.size >= _MANY else from_[:1]
+    if len(busy) == 1:
+        fill(0)
+    else:
+        with ThreadPoolExecutor(len(busy)) as pool:
+            list(pool.map(fill, range(len(busy))))
+    return found
+
+
+def epochs_ahead(algorithm: Algorithm, problem: Problem, layout: Layout) -> int:
+    """For how many epochs noise is drawn at once: small networks save calls by it."""
+    each = layout.filled_nodes * layout.filled_seeds * problem.dim
+    return max(1, min(_HELD // each, algorithm.plan.schedule.epochs))
+
+
+def by_epoch(layout: Layout) -> Spec:
+    """How noise [epochs, nodes, seeds, dim] is spread over devices."""
+    return Spec(None, *layout.by_node_and_seed)
+
+
+def feeder(algorithm: Algorithm, problem: Problem, layout: Layout) -> Callable[[int, int], jax.Array]:
+    """A function that draws the noise of epochs first..stop-1, fresh at every call.
+
+    It returns integers [epochs ahead, nodes, seeds, dim], 0 where nobody looks: epochs from `stop` on, and fillers.
+    """
+    std, from_ = integer_std(algorithm.sending), sources()
+    shape = (epochs_ahead(algorithm, problem, layout), layout.filled_nodes, layout.filled_seeds, problem.dim)
+
+    def feed(first: int, stop: int) -> jax.Array:
+        rows = np.repeat(std[first - 1 : stop - 1].reshape(-1), layout.seeds)
+        drawn = draw(rows, problem.dim, from_).reshape(stop - first, layout.nodes, layout.seeds, problem.dim)
+        if drawn.shape != shape:
+            whole = np.zeros(shape)
+            whole[: stop - first, : layout.nodes, : layout.seeds] = drawn
+            drawn = whole
+        return layout.put(drawn, by_epoch(layout))
+
+    return feed
+
+
+def demand(algorithm: Algorithm, problem: Problem, dtype: Any) -> None:
+    """What secure noise needs, where a plan asks for it: Algorithm 1, float64, a grid that is fine enough."""
+    plan = algorithm.plan
+    if not is_secure(plan):
+        return
+    if algorithm.name != "power-controlled":
+        raise Error(
+            f'secure noise is for "power-controlled", and the algorithm is "{algorithm.name}"',
+            hint='set privacy.noise_source = "seeded": nothing is claimed for such a run',
+        )
+    if np.dtype(dtype) != np.float64:
+        raise Error(
+            "secure noise needs float64: its bounds are about that arithmetic",
+            hint='set run.precision = "float64" (precision="float64" in Python)',
+        )
+    if hasattr(algorithm.receiving, "sends"):
+        raise Error("no node can drop out of a run with secure noise", hint="leave run.drops out")
+    if problem.clipping == "none":
+        raise Error(
+            "gradients are not clipped, so secure noise would protect nothing",
+            hint='set problem.clipping to "node" or "example", or privacy.noise_source = "seeded"',
+        )
+    _demand_fine(algorithm, problem)
+    source()  # says so now if it cannot be had
+
+
+def _demand_fine(algorithm: Algorithm, problem: Problem) -> None:
+    """A ball is so small against the grid that its projection is off by less than a quarter step in each coordinate."""
+    boxed = getattr(problem, "box", None) is not None  # clipping to a box is exact
+    spacing = float(np.min(algorithm.sending.spacing))
+    if boxed or problem.radius is None:
+        return
+    largest = _WORST_RADIUS * np.sqrt(problem.dim) * spacing / (problem.dim + 32)
+    if problem.radius > largest:
+        raise Error(
+            f"the radius is {problem.radius:g}; beside so little noise, rounding is counted only up to {largest:.3g}",
+            hint="lower problem.radius, use problem.box, or ask for more noise (a smaller epsilon)",
+        )
