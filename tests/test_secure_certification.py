@@ -125,3 +125,22 @@ def test_less_noise_more_epochs_and_more_parameters_cost_more() -> None:
     assert cost(785_000, 50, 1.0) > usual
     assert cost(7850, 60, 1.0) > usual
     assert cost(7850, 50, 1.1) < usual
+
+
+def test_a_stop_fixed_beforehand_costs_what_was_sent(ours: Result) -> None:
+    stopped = certify(made(quadratic(), stop_after=5))
+    assert stopped.verdict == "kept"
+    plan = make_plan(quadratic(), source="secure")
+    np.testing.assert_allclose(stopped.mu, plan.until(5).certificate.mu, rtol=1e-12)
+    assert (stopped.mu < certify(ours).mu).all()
+
+
+def test_nobody_drops_out_of_a_run_with_secure_noise() -> None:
+    with pytest.raises(mc.Error, match="drop out"):
+        made(quadratic(), drops={1: 4})
+
+
+def test_runs_with_the_same_seed_have_noise_of_their_own(ours: Result) -> None:
+    both = certify([made(quadratic(), seeds=(3,)), made(quadratic(), seeds=(3,))])
+    assert both.verdict == "kept"
+    assert (both.mu > certify(ours).mu).all()

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from murmurcast.errors import Error
-from murmurcast.results import Result
+from murmurcast.results import Result, spread_over_seeds
 
 
 class Row(NamedTuple):
@@ -129,7 +129,7 @@ def _row(run: Result, metric: str, mark: float, higher: bool) -> Row:
         name=run.name,
         algorithm=run.info["algorithm"],
         final=float(final.mean()),
-        spread=float(final.mean(axis=1).std(ddof=1)) if len(final) > 1 else None,
+        spread=float(spread_over_seeds(final.mean(axis=1))) if len(final) > 1 else None,
         worst=float(by_node[worst]),
         worst_node=worst,
         epochs=None if first is None else int(run.metrics["epoch"][first]),

@@ -16,6 +16,7 @@ from murmurcast._check import FloatArray
 from murmurcast._files import write_atomically
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
+from murmurcast.results import spread_over_seeds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +92,7 @@ def courses_figure(runs: "Sequence[Result]", metric: str) -> Figure:
     for index, run in enumerate(runs):
         by_seed = np.asarray(run.metrics[metric].mean("node"))
         mean, colour = by_seed.mean(axis=0), _COURSES[index % len(_COURSES)]
-        spread = by_seed.std(axis=0, ddof=1) if len(by_seed) > 1 else np.zeros_like(mean)
+        spread = spread_over_seeds(by_seed) if len(by_seed) > 1 else np.zeros_like(mean)
         for side, coordinate in zip(axes, ("epoch", "channel_uses"), strict=True):
             at = np.asarray(run.metrics[coordinate])
             if coordinate == "channel_uses" and not at.any():

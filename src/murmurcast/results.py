@@ -89,6 +89,12 @@ class Result:
         (folder / CHECKPOINT).unlink(missing_ok=True)
 
 
+def spread_over_seeds(by_seed: NDArray[Any]) -> NDArray[Any]:
+    """Standard deviation over the first axis; not a number where a run that diverged has no numbers left."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(by_seed.std(axis=0, ddof=1))
+
+
 def load_run(folder: Path | str) -> Result:
     """Reads a run; an incomplete or altered folder is an error."""
     folder = Path(folder)

@@ -77,11 +77,13 @@ def diverged(result: "Result") -> list[str]:
 
 def summary(result: "Result", name: str) -> dict[str, Any]:
     """A figure at the end: mean, spread over seeds, worst node."""
+    from murmurcast.results import spread_over_seeds
+
     final = result.final(name)
     per_seed = final.reshape(len(final), -1).mean(axis=1)
     found: dict[str, Any] = {"mean": float(final.mean())}
     if len(final) > 1:
-        found["spread"] = float(per_seed.std(ddof=1))
+        found["spread"] = float(spread_over_seeds(per_seed))
     if final.ndim > 1:
         by_node = final.mean(axis=0)
         worst = int(by_node.argmin() if name.endswith("accuracy") else by_node.argmax())

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from murmurcast._check import FloatArray
 from murmurcast.reports import ledger
-from murmurcast.results import Result
+from murmurcast.results import Result, spread_over_seeds
 
 Against = Literal["epoch", "channel_uses"]
 WRITTEN_UP_TO, CURVES_UP_TO, MATRIX_UP_TO = 12, 60, 500  # nodes
@@ -154,8 +154,7 @@ def _course(at: FloatArray, values: FloatArray, label: str, index: int) -> list[
     )
     if len(by_seed) == 1:
         return [line, lone]
-    with np.errstate(invalid="ignore", over="ignore"):  # of a run that diverged
-        spread = by_seed.std(axis=0, ddof=1)
+    spread = spread_over_seeds(by_seed)
     band = go.Scatter(
         x=np.concatenate([at, at[::-1]]),
         y=np.concatenate([mean + spread, (mean - spread)[::-1]]),
