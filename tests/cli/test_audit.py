@@ -1,15 +1,13 @@
 """`murmurcast audit` through its entry point."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from murmurcast import auditing
-from murmurcast.cli import main
-from tests.cli.test_certify import Done
+from tests.cli.test_certify import Call
 from tests.cli.test_plan import run as command
 
 EXPERIMENT = """
@@ -40,24 +38,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-class Call:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-        self.monkeypatch, self.capsys = monkeypatch, capsys
-        monkeypatch.chdir(folder)
-
-    def __call__(self, *arguments: str) -> Done:
-        self.monkeypatch.setattr(sys, "argv", ["murmurcast", "audit", *arguments])
-        with pytest.raises(SystemExit) as left:
-            main()
-        shown = self.capsys.readouterr()
-        assert "Traceback" not in shown.err
-        assert isinstance(left.value.code, int)
-        return Done(left.value.code, shown.out, shown.err)
-
-
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path) -> Call:
-    return Call(monkeypatch, capsys, folder)
+    return Call(monkeypatch, capsys, folder, "audit")
 
 
 def test_table_verdict_and_power_in_a_process_of_its_own(folder: Path) -> None:

@@ -28,12 +28,14 @@ class Done(NamedTuple):
 class Call:
     """The command in this process: quicker than a new one for every call."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-        self.monkeypatch, self.capsys = monkeypatch, capsys
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path, name: str = "certify"
+    ) -> None:
+        self.monkeypatch, self.capsys, self.name = monkeypatch, capsys, name
         monkeypatch.chdir(folder)
 
     def __call__(self, *arguments: str) -> Done:
-        self.monkeypatch.setattr(sys, "argv", ["murmurcast", "certify", *arguments])
+        self.monkeypatch.setattr(sys, "argv", ["murmurcast", self.name, *arguments])
         with pytest.raises(SystemExit) as left:
             main()
         shown = self.capsys.readouterr()

@@ -97,7 +97,7 @@ def _curves(found: Audit) -> Section:
         "canaries are left, at the lower left; the bounds in the table allow for chance, the curves do not. "
         "Rates of 0 are not drawn."
     )
-    return Section("Alarms, right and wrong", (Chart(figure, caption, "alarms"),))
+    return Section("Alarms, right and wrong", (Chart(figure, caption, "chart-alarms"),))
 
 
 def _pictures(inversion: Inversion) -> Section:
