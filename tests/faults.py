@@ -108,3 +108,58 @@ def one_draw_for_all_links(algorithm: Algorithm, seed: int = 0) -> Algorithm:
         return Sharing(inner, drawn, jax.random.key_data(key))
 
     return algorithm._replace(init=init, send=send, update=update)
+
+
+class Counting(NamedTuple):
+    """A state with the noise of the first epoch, and how many epochs are over."""
+
+    inner: State
+    first: jax.Array
+    over: jax.Array
+
+    @property
+    def own(self) -> Model:
+        return self.inner.own
+
+    @property
+    def published(self) -> Model:
+        return self.inner.published
+
+
+def first_noise_once_more(algorithm: Algorithm, seed: int = 0) -> Algorithm:
+    """In the last epoch the noise of the first one comes again; all others are fresh."""
+    last = algorithm.plan.schedule.epochs - 1
+
+    def init(start: Model) -> Counting:
+        first = jax.random.normal(jax.random.key(seed), start.shape, start.dtype)
+        return Counting(algorithm.init(start), first, jnp.zeros(start.shape[:2]))
+
+    def send(here: Any, state: Counting, noise: jax.Array) -> jax.Array:
+        again = (state.over == 0) | (state.over == last)
+        return algorithm.send(here, state.inner, jnp.where(again, state.first, noise))
+
+    def update(here: Any, state: Counting, sent: jax.Array, heard: jax.Array, local: Local) -> Counting:
+        return Counting(algorithm.update(here, state.inner, sent, heard, local), state.first, state.over + 1)
+
+    return algorithm._replace(init=init, send=send, update=update)
+
+
+def one_draw_for_all_coordinates(algorithm: Algorithm) -> Algorithm:
+    """Noise of the right size, fresh in every epoch, and the same in all coordinates."""
+
+    def send(here: Any, state: State, noise: jax.Array) -> jax.Array:
+        return algorithm.send(here, state, jnp.full_like(noise, noise.ravel()[0]))
+
+    return algorithm._replace(send=send)
+
+
+def own_noise_left_out_of_what_is_published(algorithm: Algorithm) -> Algorithm:
+    """Training is as claimed; only the published mixed point holds the node's own model without its noise."""
+
+    def update(here: WithAmplitude, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:
+        following: State = algorithm.update(here.inner, state, sent, heard, local)
+        clean = here.inner.heard * heard + here.inner.kept * here.amplitude * state.own
+        return following._replace(published=clean)
+
+    receiving = WithAmplitude(algorithm.receiving, algorithm.sending.amplitude)
+    return algorithm._replace(receiving=receiving, update=update)

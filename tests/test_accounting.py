@@ -282,3 +282,24 @@ def test_minibatches_have_the_plain_bound() -> None:
     assert found.assumptions.count(PLAIN_BOUND) == 1
     full = regression()
     assert PLAIN_BOUND not in certify(mc.run(mc.power_controlled(make_plan(full, "record")), full)).assumptions
+
+
+@pytest.mark.parametrize("end", [{"stop_after": STOP}, {"stop_after": EPOCHS}, {"drops": {NODE: LAST}}], ids=str)
+def test_an_end_makes_no_promise_of_none(end: dict[str, Any]) -> None:
+    """An algorithm of one's own that promises nothing promises nothing when it ends early, either."""
+    algorithm = mc.power_controlled(make_plan(quadratic()))
+    nothing = algorithm.promise._replace(mu=np.full(4, np.inf), basis="old gradients are carried along")
+    run = mc.run(algorithm._replace(promise=nothing), quadratic(), **end)
+    assert run.info["privacy"]["epsilon"] is None
+    assert certify(run).verdict == "nothing is promised"
+
+
+def test_an_end_that_the_experiment_does_not_have_is_noticed(whole: Result, stopped: Result) -> None:
+    from dataclasses import replace
+
+    text = f"[schedule]\nepochs = {EPOCHS}\n[run]\nseeds = 1\n"
+    assert certify(replace(whole, experiment=text)).verdict == "kept"
+    assert certify(replace(stopped, experiment=text + f"stop_after = {STOP}\n")).verdict == "kept"
+    for run, wrong in ((stopped, text), (whole, text + "stop_after = 6\n"), (whole, text + 'drops = {"1" = 2}\n')):
+        with pytest.raises(mc.Error, match=r"experiment\.toml"):
+            certify(replace(run, experiment=wrong))

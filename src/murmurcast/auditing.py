@@ -16,18 +16,17 @@ from murmurcast.attacks.evidence import Evidence
 from murmurcast.attacks.guessing import Guesses, Numbers, guess
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
-from murmurcast.recording import promise
+from murmurcast.recording import Precision, promise
 from murmurcast.runner import demand_planned_for
 
 FALSE_POSITIVE_RATES = (0.1, 0.01, 0.001)
 CURVE = tuple(float(rate) for rate in np.geomspace(1e-3, 1, 61))  # false-positive rates to draw
-NOTE = (
-    "an audit can refute a promise, not prove it: what it did not try may still leak. Certified is what holds against "
-    "everybody; this is a simulation whose seed is known"
-)
+NOTE = "an audit can refute a promise, not prove it: what it did not try may still leak"
 Verdict = Literal["not falsified", "FALSIFIED", "nothing is promised"]
 _CANARIES = 16_000  # enough to find halved noise where epsilon 0.3 is promised at delta 1e-5
+_FEWEST = 100
 _BEST_MU = 2.5  # canaries of a larger mu are guessed nearly always right, whatever is done to the noise
+_SURE_OF_POWER = 0.9
 _BOUNDS = 4  # of every attack: two of mu, two of epsilon; all hold together
 
 
@@ -40,9 +39,9 @@ class Attack(NamedTuple):
         filter: Which filter showed more: "matched", made for the claim, or "learned" from canaries that are told.
         guesses: Canaries that were guessed by this filter.
         right: How many of them rightly.
-        mu: At least this.
+        mu: At least this, noise being independent between coordinates, as it is claimed to be.
         epsilon_by_counts: At least this, by Clopper-Pearson bounds of false and true positives.
-        epsilon_one_run: At least this, by the bound for many canaries in one run.
+        epsilon_one_run: At least this, by the bound for many canaries in one run, whatever ties them together.
         true_positives: Rates at `FALSE_POSITIVE_RATES`; None where there are too few canaries to tell.
         caught_from: The largest share of the noise's std that would have been caught; 0 where no cut would.
         curve: True-positive rates at `CURVE`, to draw.
@@ -62,7 +61,7 @@ class Attack(NamedTuple):
 
     @property
     def epsilon(self) -> float:
-        """The better of both bounds; neither assumes anything of the mechanism."""
+        """The better of both bounds."""
         return max(self.epsilon_by_counts, self.epsilon_one_run)
 
 
@@ -81,6 +80,7 @@ class Audit:
         confidence: Of all bounds together.
         mu_promised: For a change of this size; infinite where nothing is promised.
         epsilon_promised: The same, at delta.
+        epsilon_whole: What is promised for the largest change that one unit can make.
         attacks: What every adversary showed.
         clip: Largest change of the target's gradient that hostile data made, as a share of the sensitivity; None where
             no data could be made hostile.
@@ -96,6 +96,7 @@ class Audit:
     confidence: float
     mu_promised: float
     epsilon_promised: float
+    epsilon_whole: float
     attacks: tuple[Attack, ...]
     clip: float | None
 
@@ -126,7 +127,9 @@ class Audit:
     @property
     def summary(self) -> tuple[tuple[str, str], ...]:
         """(heading, line) of what was found."""
-        lines = [("Verdict", self._verdict_in_words()), ("Power", self._power_in_words())]
+        lines = [("Verdict", self._verdict_in_words())]
+        if self.verdict == "not falsified":
+            lines.append(("Power", self._power_in_words()))
         if self.clip is not None:
             lines.append(
                 ("Clip", f"hostile data changed the gradient by at most {self.clip:.3g} times the sensitivity")
@@ -137,10 +140,12 @@ class Audit:
         if self.verdict == "nothing is promised":
             most = max(self.attacks, key=lambda attack: attack.epsilon)
             return f"nothing is promised, and {most.adversary} shows epsilon {most.epsilon:.3g} or more"
-        held = f"epsilon {self.epsilon_promised:.4g} (mu {self.mu_promised:.4g})"
+        held = f"the certified epsilon {self.epsilon_promised:.4g} (mu {self.mu_promised:.4g})"
+        if self.share < 1:
+            held += f" of changes of this size; of the largest change it is {self.epsilon_whole:.4g}"
         if self.verdict == "FALSIFIED":
-            return f"FALSIFIED by {' and '.join(self.falsified_by)}: more than the certified {held}"
-        return f"not falsified: nobody shows more than the certified {held}"
+            return f"FALSIFIED by {' and '.join(self.falsified_by)}: more than {held}"
+        return f"not falsified: nobody shows more than {held}"
 
     def _power_in_words(self) -> str:
         if not self.caught_from:
@@ -161,6 +166,7 @@ def audit(
     runs: int | None = None,
     seed: int = 0,
     confidence: float = 0.95,
+    precision: Precision = "float32",
     on_stage: Stage = quiet,
     on_epoch: Count = quiet,
 ) -> Audit:
@@ -175,8 +181,9 @@ def audit(
         target: The node under attack; the one that pays most by default.
         coalition: Receivers that act together; everybody but the target by default.
         runs: How many runs; by default as many as make about 16,000 canaries.
-        seed: Of runs, signs and splits; the same seed gives the same audit.
+        seed: Of runs, signs and splits; the same seed gives the same audit, unless noise is secure.
         confidence: Of all bounds together.
+        precision: Of the runs; secure noise needs and gets float64.
         on_stage: Told what begins.
         on_epoch: Told (epochs done, epochs in all) of the stage.
     """
@@ -191,14 +198,21 @@ def audit(
     runs = -(-_CANARIES // problem.dim) if runs is None else runs
     _check.at_least(1, runs=runs)
     _check.at_least(0, seed=seed)
-    share = min(1.0, _BEST_MU / float(cost[target]))
+    _demand_enough(runs * problem.dim)
+    share = min(1.0, _BEST_MU / max(float(cost[target]), _BEST_MU))
+    precision = "float64" if plan.budget.noise_source == "secure" else precision
     planted = canaries.draw(plan, target, problem.dim, runs, share, seed)
-    system = System(algorithm, actual or algorithm, problem, planted, seed, on_stage, on_epoch)
+    system = System(algorithm, actual or algorithm, problem, planted, seed, precision, on_stage, on_epoch)
     evidence = gather(system, members)
     on_stage("guessing")
     limit, delta = share * float(promised[target]), plan.budget.delta
     attacks = judge(evidence, planted.signs, limit, delta, confidence, seed)
     on_stage("trying hostile data")
+    point: Literal["mixed", "own"] = "own" if algorithm.settings.get("gradient_at") == "own" else "mixed"
+
+    def epsilon(mu: float) -> float:
+        return float(plan.curve.epsilon(mu, delta)) if np.isfinite(mu) else np.inf
+
     return Audit(
         algorithm=algorithm.name,
         unit=plan.budget.unit,
@@ -209,9 +223,10 @@ def audit(
         delta=delta,
         confidence=confidence,
         mu_promised=limit,
-        epsilon_promised=float(plan.curve.epsilon(limit, delta)) if np.isfinite(limit) else np.inf,
+        epsilon_promised=epsilon(limit),
+        epsilon_whole=epsilon(float(promised[target])),
         attacks=attacks,
-        clip=clipping.largest_change(problem, plan.budget.unit, target, seed),
+        clip=clipping.largest_change(problem, plan.budget.unit, target, point, seed),
     )
 
 
@@ -258,10 +273,9 @@ def _attack(who: str, evidence: Evidence, guesses: Guesses, limit: float, delta:
     trials = {name: len(which) for name, (_, which) in filters.items()}
     shown = {name: float(bounds.mu_lower_bound(right[name], trials[name], confidence)) for name in filters}
     best: Literal["matched", "learned"] = "learned" if shown["learned"] > shown["matched"] else "matched"
-    reached = {name: 2 * norm.ppf(min(right[name] / trials[name], 1 - 0.5 / trials[name])) for name in filters}
-    if not evidence.mu:  # it reads no noise, so no cut of noise would help it
-        limit = np.inf
-    caught = max(bounds.smallest_cut(float(reached[name]), limit, trials[name], confidence) for name in filters)
+    # Of what the attack reaches a lower bound: what is stated about power must hold, too.
+    reached = float(bounds.mu_lower_bound(right["matched"], trials["matched"], _SURE_OF_POWER))
+    caught = bounds.smallest_cut(reached, limit, trials["matched"], confidence)
     statistic = guesses.better()
     choose, count = ((statistic[which], guesses.signs[which]) for which in (split.choosing, split.counting))
     threshold = bounds.best_threshold(*_by_world(*choose), delta, confidence)
@@ -298,6 +312,11 @@ def _by_world(statistic: FloatArray, signs: FloatArray) -> tuple[FloatArray, Flo
     absent, present = statistic[signs < 0], statistic[signs > 0]
     trials = min(len(absent), len(present))
     return absent[:trials], present[:trials]
+
+
+def _demand_enough(count: int) -> None:
+    if count < _FEWEST:
+        raise Error(f"{count} canaries are too few to learn from and to count", hint="raise the number of runs")
 
 
 def _coalition(nodes: int, target: int, given: tuple[int, ...] | None) -> tuple[int, ...]:

@@ -306,7 +306,8 @@ class Experiment(_Section):
         name, unit = self.algorithm.name, self.privacy.unit
         if name != "power-controlled":
             lines.append(f"this is the plan of power-controlled; what {name} promises, its run says")
-        if self.run.stop_after is not None or self.run.drops:
+        refused = self.run.drops and self.privacy.noise_source == "secure"
+        if (self.run.stop_after is not None or self.run.drops) and not refused:
             lines.append("this is the whole plan: run.stop_after and run.drops make a run of this file cost less")
         lines += self._secure_warnings()
         if unit == "record" and self.algorithm.gradient_at == "own":
@@ -324,6 +325,7 @@ class Experiment(_Section):
             'secure noise needs run.precision = "float64"': self.run.precision != "float64",
             "secure noise needs clipped gradients": self.problem.clipping == "none",
             "secure noise keeps no checkpoints": self.run.checkpoint_every is not None,
+            "no node can drop out of a run with secure noise": bool(self.run.drops),
         }
         return [f"{words}: a run of this file is refused" for words, holds in found.items() if holds]
 

@@ -250,6 +250,24 @@ def _demand_experiment(run: Result, ledger: Ledger) -> None:
             told, held = inner[key], attributes[name]
             if not _same(told, held):
                 refuse(ledger.run, f"its {name} is {told} in experiment.toml, and {held} in the ledger")
+    _demand_ends(ledger, written)
+
+
+def _demand_ends(ledger: Ledger, written: dict[str, Any]) -> None:
+    """The end of the run is the one that its experiment fixed beforehand."""
+    schedule, run = (written.get(section) for section in ("schedule", "run"))
+    if not isinstance(schedule, dict) or not isinstance(run, dict):
+        return  # notes of one's own, not an experiment
+    held = ledger.data.attrs
+    planned = held.get("planned_epochs", ledger.epochs)
+    for name, told, found in (
+        ("number of epochs", schedule.get("epochs", planned), planned),
+        ("stop_after", run.get("stop_after"), held.get("stop_after")),
+    ):
+        if not (told is None and found is None) and not _same(told, found):
+            refuse(ledger.run, f"its {name} is {told} in experiment.toml, and {found} in the ledger")
+    if bool(run.get("drops")) != ("drops" in held):
+        refuse(ledger.run, "who drops out is not the same in experiment.toml and in the ledger")
 
 
 def _same(told: object, held: object) -> bool:

@@ -294,7 +294,7 @@ def demand_resumable(source: NoiseSource, resume: bool, checkpoint_every: int | 
     if resume:
         raise Error(
             "a run with secure noise cannot be resumed: its noise is gone, and an epoch sent again costs again",
-            hint="leave --resume out, and run anew in another folder; what was sent so far has been paid for",
+            hint="run anew in another folder; besides, the run that was stopped counts as its whole plan",
         )
     if checkpoint_every is not None:
         raise Error("a run with secure noise keeps no checkpoints", hint="remove run.checkpoint_every")

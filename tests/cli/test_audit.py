@@ -53,6 +53,7 @@ def test_table_verdict_and_power_in_a_process_of_its_own(folder: Path) -> None:
         "published, with the air",
         "certified, at most",
         "Verdict  not falsified",
+        "Power    ",
         "would have been caught",
         "can refute a promise, not prove it",
     ):

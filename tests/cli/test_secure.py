@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import murmurcast as mc
 from murmurcast.results import load_run
 from tests.cli.test_plan import COMMAND, refused, run
 from tests.cli.test_run import DIGITS, NETWORK
@@ -92,3 +93,23 @@ def test_a_stopped_run_leaves_nothing_to_go_on_from(tmp_path: Path) -> None:
     assert "Traceback" not in words
     assert "has been paid for" in words
     assert sorted(path.name for path in folder.iterdir()) == ["experiment.toml"]
+
+
+def test_a_stopped_run_is_told_from_a_folder_that_is_none(tmp_path: Path) -> None:
+    """With secure noise no checkpoint tells of it, but its experiment does."""
+    (tmp_path / "experiment.toml").write_text("[run]\n")
+    done = run("certify", tmp_path)
+    assert done.returncode == 2
+    assert "counts as the whole plan" in done.stderr
+    assert "--resume" not in done.stderr
+
+
+def test_too_little_noise_is_refused_before_training(tmp_path: Path) -> None:
+    made = mc.Quadratic.random(3, dim=3, seed=1)
+    schedule = mc.Schedule(epochs=60, step=0.1, noise_timing="aligned", noise_to_step=2.0)
+    budget = mc.Budget(epsilon=1e4, target="per-epoch", noise_source="secure")
+    plan = mc.plan(mc.topologies.ring(3, seed=1), made, budget, schedule)
+    assert np.isinf(plan.certificate.epsilon).any()
+    with pytest.raises(mc.Error, match="bounds nothing"):
+        mc.run(mc.power_controlled(plan), made, precision="float64", folder=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -1,11 +1,14 @@
 """Who learns what, from the ledger alone: the plan's own numbers."""
 
 import numpy as np
+import pytest
 
 import murmurcast as mc
+from murmurcast.certification import certify
 from murmurcast.reports import collusion
-from murmurcast.reports.page import Table, Text
+from murmurcast.reports.page import Cell, Table, Text
 from murmurcast.reports.runs import page_of
+from tests.conftest import asymmetric_network
 from tests.reports.examples import algorithm, example, plan, problem
 
 
@@ -58,3 +61,16 @@ def test_a_larger_network_shows_the_worst() -> None:
     assert table.headings == ("target", "certified", "worst one", "who", "worst two", "who")
     assert "of 91 pairs" in table.note
     assert len(table.rows) == 14
+
+
+@pytest.mark.parametrize("source", ["seeded", "secure"])
+def test_certified_is_what_is_certified(source: str) -> None:
+    made = mc.Quadratic.random(4, dim=3, seed=1)
+    schedule = mc.Schedule(epochs=6, step=0.1, noise_timing="aligned", noise_to_step=(30.0, 40.0, 50.0, 60.0))
+    network = asymmetric_network(5, nodes=4)
+    budget = mc.Budget(epsilon=6.0, target="per-epoch", noise_source=source)  # type: ignore[arg-type]
+    run = mc.run(mc.power_controlled(mc.plan(network, made, budget, schedule)), made, precision="float64")
+    (table,) = collusion.blocks(run)
+    assert isinstance(table, Table)
+    shown = [cell[1] for _, cell, *_ in table.rows if isinstance(cell, Cell)]
+    np.testing.assert_allclose(shown, certify(run).epsilon, rtol=1e-9)  # type: ignore[arg-type]

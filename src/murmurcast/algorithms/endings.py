@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Air, Algorithm, Local, without_repeats
+from murmurcast.algorithms.base import Air, Algorithm, Local, Promise, without_repeats
 from murmurcast.errors import Error
 
 
@@ -56,7 +56,7 @@ def _stopped(algorithm: Algorithm, stop_after: int) -> Algorithm:
         plan=algorithm.plan.until(stop_after),
         sending=sending,
         receiving=receiving,
-        promise=algorithm.promise if algorithm.promise_until is None else algorithm.promise_until(last),
+        promise=_promise(algorithm, last),
         settings=algorithm.settings | {"stop_after": stop_after, "planned_epochs": planned},
     )
 
@@ -79,10 +79,19 @@ def _with_drops(algorithm: Algorithm, drops: Mapping[int, int]) -> Algorithm:
     return algorithm._replace(
         sending=sending,
         receiving=receiving,
-        promise=algorithm.promise if algorithm.promise_until is None else algorithm.promise_until(last),
+        promise=_promise(algorithm, last),
         settings=algorithm.settings | {"drops": words},
         update=update,
     )
+
+
+def _promise(algorithm: Algorithm, last: "NDArray[np.int64]") -> Promise:
+    """What is promised up to the last epochs; the whole promise where somebody has put another one in its place."""
+    if algorithm.promise_until is None:
+        return algorithm.promise
+    whole = algorithm.promise_until(np.full_like(last, algorithm.plan.schedule.epochs))
+    ours = np.allclose(whole.mu, algorithm.promise.mu, rtol=1e-9, atol=0)
+    return algorithm.promise_until(last) if ours else algorithm.promise
 
 
 def _last_epochs(algorithm: Algorithm, drops: Mapping[int, int]) -> "NDArray[np.int64]":

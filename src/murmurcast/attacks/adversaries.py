@@ -15,7 +15,6 @@ from murmurcast.attacks.eavesdropper import overhear
 from murmurcast.attacks.evidence import Evidence
 from murmurcast.attacks.replay import replay
 from murmurcast.attacks.transcript import Transcript, bytes_of_tape, transcripts
-from murmurcast.plans import Plan
 from murmurcast.privacy import linear
 from murmurcast.problems.base import Problem
 from murmurcast.recording import Precision
@@ -34,6 +33,7 @@ class System(NamedTuple):
         problem: What they learn.
         canaries: What is planted, with signs for every run.
         seed: Of the first run; the others count on.
+        precision: Of the runs.
         on_stage: Told what begins.
         on_epoch: Told (epochs done, epochs in all).
     """
@@ -43,6 +43,7 @@ class System(NamedTuple):
     problem: Problem
     canaries: Canaries
     seed: int = 0
+    precision: Precision = "float32"
     on_stage: Stage = quiet
     on_epoch: Count = quiet
 
@@ -63,7 +64,7 @@ def gather(system: System, coalition: tuple[int, ...]) -> dict[str, Evidence]:
         here = system.canaries._replace(signs=system.canaries.signs[group])
         system.on_stage("running")
         planted = canaries.planted(system.actual, here, system.problem.shape)
-        transcript = transcripts(planted, system.problem, seeds, _precision(system.actual.plan), system.on_epoch)
+        transcript = transcripts(planted, system.problem, seeds, system.precision, system.on_epoch)
         parts.append({who: found for make in adversaries for who, found in make(here, transcript, seeds).items()})
     return {
         who: Evidence(np.concatenate([part[who].readings for part in parts], axis=1), found.shift)
@@ -72,7 +73,8 @@ def gather(system: System, coalition: tuple[int, ...]) -> dict[str, Evidence]:
 
 
 def _groups(system: System) -> "Iterator[list[int]]":
-    together = max(1, _TOGETHER // bytes_of_tape(system.actual, system.problem))
+    size = np.dtype(system.precision).itemsize
+    together = max(1, _TOGETHER // bytes_of_tape(system.actual, system.problem, size))
     runs = range(len(system.canaries.signs))
     for start in range(0, len(runs), together):
         yield list(runs[start : start + together])
@@ -139,7 +141,3 @@ def _is_algorithm_1(algorithm: Algorithm) -> bool:
     """Whether its weights are the plan's in every epoch, so that the filter fits."""
     multicasts = isinstance(algorithm.medium, Air) and "publish" in algorithm.settings
     return multicasts and not hasattr(algorithm.receiving, "sends")
-
-
-def _precision(plan: Plan) -> Precision:
-    return "float64" if plan.budget.noise_source == "secure" else "float32"

@@ -134,7 +134,8 @@ def best_threshold(absent: FloatArray, present: FloatArray, delta: float, confid
 def mu_lower_bound(right: ArrayLike, trials: int, confidence: float = 0.95) -> FloatArray:
     """The largest mu of Gaussian DP that the counts refute.
 
-    Such a mechanism lets nobody be right more often than Phi(mu/2) about a world that was drawn evenly.
+    Such a mechanism lets nobody be right more often than Phi(mu/2) about a world that was drawn evenly. Several worlds
+    of one run count as trials of their own, so their noise must be independent, as it is claimed to be.
 
     Args:
         right: Right guesses, with a test that was fixed before.

@@ -6,6 +6,7 @@ pull the gradient as far as possible to one side and to the other.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -21,35 +22,38 @@ from murmurcast.problems.softmax import SoftmaxRegression
 
 MOST = 1 + 1e-4  # of the sensitivity: gradients are in float32
 _RECORDS = 32  # of the node that are looked at; with fewer records each counts more, and the sensitivity as much
+Point = Literal["mixed", "own"]
 _POINTS = (0.0, 0.1, 10.0)  # sizes of the models at which gradients are taken
 _HOSTILE = (1e-2, 1.0, 1e2, 1e4)  # sizes of hostile data
 
 
-def largest_change(problem: Problem, unit: Unit, node: int, seed: int = 0) -> float | None:
+def largest_change(problem: Problem, unit: Unit, node: int, point: Point = "mixed", seed: int = 0) -> float | None:
     """The largest change of a node's gradient that was found, as a share of the sensitivity; at most 1 if all is well.
 
     Args:
         problem: Whose gradients. None is returned for a kind of problem whose data cannot be made hostile here.
         unit: What differs between the worlds: one record, or all data of the node.
         node: Whose data.
-        seed: Of points and data.
+        point: Where gradients are taken: at the public mixed point, or at the node's own.
+        seed: Of models and data.
     """
     rng = np.random.default_rng(seed)
-    points = [jnp.asarray(size * rng.standard_normal(problem.shape), jnp.float32) for size in _POINTS]
+    models = [jnp.asarray(size * rng.standard_normal(problem.shape), jnp.float32) for size in _POINTS]
     shares = [
-        _change(one, other, point) / float(sensitivity(one, unit, 1)[0])
+        _change(one, other, model, point) / float(sensitivity(one, unit, 1)[0])
         for size in _HOSTILE
         for one, other in _worlds(problem, unit, node, size, rng)
-        for point in points
+        for model in models
     ]
     return max(shares, default=None)
 
 
-def _change(one: Problem, other: Problem, point: jax.Array) -> float:
+def _change(one: Problem, other: Problem, model: jax.Array, point: Point) -> float:
     gradients = []
     for world in (one, other):
         mine = jax.tree.map(lambda leaf: leaf[0], world.local_data())
-        gradients.append(world.gradient_at_public(point, mine, jax.random.key(0)))
+        gradient = world.gradient_at_public if point == "mixed" else world.gradient_at_private
+        gradients.append(gradient(model, mine, jax.random.key(0)))
     return float(jnp.linalg.norm(jnp.ravel(gradients[0] - gradients[1])))
 
 
@@ -69,7 +73,8 @@ def _worlds(
 def _on_examples(
     problem: SoftmaxRegression | RidgeRegression, unit: Unit, node: int, size: float, rng: np.random.Generator
 ) -> tuple[Problem, Problem]:
-    dataset, rows = problem.data.dataset, problem.data.rows[node][:_RECORDS]
+    # As many records as a batch has: then each of them is drawn.
+    dataset, rows = problem.data.dataset, problem.data.rows[node][: problem.batch or _RECORDS]
     changed = slice(0, 1 if unit == "record" else len(rows))
     pull = (size * rng.standard_normal((1, dataset.features.shape[1]))).astype(np.float32)
     targets = dataset.targets[rows].copy()
@@ -80,6 +85,6 @@ def _on_examples(
         features[changed] = sign * pull
         data = replace(dataset, features=features, targets=targets, optimum=None)
         alone = Partition(dataset=data, rule=Sorted(), rows=(np.arange(len(rows)),))
-        return replace(problem, data=alone, batch=None)
+        return replace(problem, data=alone)
 
     return world(1), world(-1)

@@ -24,7 +24,8 @@ class Overheard(NamedTuple):
 
     Attributes:
         air: Of the signals, in every epoch and to every neighbour.
-        published: Of the published model: nothing but rounding where it is a function of what was sent.
+        published: The same, and what the published model shows beyond it: nothing but rounding where it is a function
+            of what was sent.
     """
 
     air: Evidence
@@ -57,10 +58,24 @@ def overhear(
     readings = (left / noise[:, :, None, None]).reshape(-1, *left.shape[2:])
     shift = (moved[:, None] / noise).ravel()
     heard = np.isfinite(shift)  # a neighbour that is not there is not sent to
+    readings, shift = readings[heard], shift[heard]
+    others = _of_others(readings - shift[:, None, None] / 2 * canaries.signs)
+    air = Evidence(np.concatenate([readings, others]), np.concatenate([shift, np.zeros(len(others))]))
     # A published model is a function of what was sent: no noise is claimed for it, any scale serves.
     scale = max(float(np.abs(published).max()), np.finfo(np.float64).tiny)
-    given_away = Evidence(published[None] / scale, np.array([moved_published / scale]))
-    return Overheard(Evidence(readings[heard], shift[heard]), given_away)
+    given_away = np.concatenate([air.readings, published[None] / scale])
+    return Overheard(air, Evidence(given_away, np.append(air.shift, moved_published / scale)))
+
+
+def _of_others(noise: FloatArray) -> FloatArray:
+    """The mean noise of all other coordinates of a run, of unit variance: it says nothing, unless noise is shared.
+
+    Whoever guesses one canary may know all others, so their noise is known too.
+    """
+    dim = noise.shape[-1]
+    if dim == 1:
+        return noise[:0]
+    return np.asarray((noise.sum(axis=-1, keepdims=True) - noise) / np.sqrt(dim - 1))
 
 
 def _surprises(

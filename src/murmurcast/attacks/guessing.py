@@ -13,6 +13,7 @@ from murmurcast._check import FloatArray
 from murmurcast.attacks.evidence import Evidence
 
 Numbers = NDArray[np.int64]
+_SHRINKAGE = 1e-4
 _LEARN, _CHOOSE = 0.3, 0.5  # learn on the first 30 % of all canaries, choose on the next 20 %, count on the rest
 
 
@@ -57,7 +58,7 @@ def guess(evidence: Evidence, signs: FloatArray, seed: int) -> Guesses:
         signs: [runs, canaries].
         seed: Of the split.
     """
-    order = np.random.default_rng(seed).permutation(signs.size)
+    order = np.random.default_rng([seed, 1]).permutation(signs.size)
     split = Split(*np.split(order, [int(_LEARN * signs.size), int(_CHOOSE * signs.size)]))
     readings, truth = evidence.readings.reshape(len(evidence.readings), -1), signs.ravel()
     return Guesses(evidence.matched().ravel(), _learned(readings, truth, split.learning), truth, split)
@@ -69,7 +70,8 @@ def _learned(readings: FloatArray, signs: FloatArray, learn: Numbers) -> FloatAr
 
     if len(np.unique(signs[learn])) < 2:
         return np.zeros(len(signs))
-    # Equal priors: the threshold is half way between the worlds, however many of each were drawn.
-    discriminant = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto", priors=[0.5, 0.5])
+    # Equal priors: the threshold is half way between the worlds, however many of each were drawn. Hardly any shrinkage:
+    # more of it would fill up the directions without noise, which are those to be found.
+    discriminant = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=_SHRINKAGE, priors=[0.5, 0.5])
     discriminant.fit(readings[:, learn].T, signs[learn])
     return np.asarray(discriminant.decision_function(readings.T))

@@ -61,8 +61,17 @@ def audit(
     with _progress() as (on_stage, on_epoch):
         problem = experiment.build_problem(experiment.build_network(file.parent).nodes, file.parent, on_stage)
         algorithm = experiment.build_algorithm(experiment.build_plan(file.parent, on_stage, problem))
-        wishes = {"target": target, "coalition": members, "runs": runs, "seed": seed}
-        found = auditing.audit(algorithm, problem, **wishes, on_stage=on_stage, on_epoch=on_epoch)  # type: ignore[arg-type]
+        found = auditing.audit(
+            algorithm,
+            problem,
+            target=target,
+            coalition=members,
+            runs=runs,
+            seed=seed,
+            precision=experiment.run.precision,
+            on_stage=on_stage,
+            on_epoch=on_epoch,
+        )
         if out is not None:
             _write_page(experiment, problem, found, file, out, on_stage)
     if as_json:
@@ -126,13 +135,12 @@ def _as_dict(found: "Audit", experiment: "Experiment") -> dict[str, Any]:
 
     attacks = []
     for attack in found.attacks:
-        values = {**attack._asdict(), "epsilon": attack.epsilon}
-        values["true_positives"] = dict(zip(map(str, FALSE_POSITIVE_RATES), attack.true_positives, strict=True))
-        attacks.append({key: value for key, value in values.items() if key != "curve"})
+        rates = dict(zip(map(str, FALSE_POSITIVE_RATES), attack.true_positives, strict=True))
+        values = {key: value for key, value in attack._asdict().items() if key != "curve"}
+        attacks.append({**values, "epsilon": attack.epsilon, "true_positives": rates})
     return {
         **asdict(found),
         "attacks": attacks,
-        "epsilon_promised": found.epsilon_promised,
         "verdict": found.verdict,
         "falsified_by": list(found.falsified_by),
         "caught_from": found.caught_from,

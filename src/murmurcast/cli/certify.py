@@ -87,16 +87,18 @@ def _demand_once(runs: list[Path]) -> None:
 def _demand_not_stopped(folder: Path) -> None:
     """A run that was stopped by hand has no ledger, and its stop was not fixed beforehand."""
     from murmurcast import checkpoint
-    from murmurcast.results import CHECKPOINT, RUN
+    from murmurcast.results import CHECKPOINT, EXPERIMENT, RUN
 
-    if (folder / RUN).exists() or not (folder / CHECKPOINT).exists():
+    kept = (folder / CHECKPOINT).exists()
+    if (folder / RUN).exists() or not (kept or (folder / EXPERIMENT).exists()):
         return
-    epoch = checkpoint.load(folder / CHECKPOINT).point.epoch
+    epoch = f", after epoch {checkpoint.load(folder / CHECKPOINT).point.epoch}," if kept else ""
+    finish = "finish it (run --resume), or " if kept else ""  # a run with secure noise leaves no checkpoint
     raise Error(
-        f"{folder} was stopped on its way, after epoch {epoch}, and is not certified: a stop that was not fixed before "
-        "the run may depend on the data, so it counts as the whole plan",
-        hint=f"finish it (run --resume), or count with all that murmurcast plan {folder}/experiment.toml says; a stop "
-        "fixed beforehand is run.stop_after",
+        f"{folder} was stopped on its way{epoch} and is not certified: a stop that was not fixed before the run may "
+        "depend on the data, so it counts as the whole plan",
+        hint=f"{finish}count with all that murmurcast plan {folder}/experiment.toml says; a stop fixed beforehand is "
+        "run.stop_after",
     )
 
 

@@ -136,7 +136,7 @@ def _train(
 
 def _farewell(experiment: "Experiment", folder: Path) -> str:
     if experiment.privacy.noise_source == "secure":
-        return "stopped; with secure noise there is no going on: what was sent so far has been paid for"
+        return "stopped; with secure noise there is no going on, and what was sent counts as the whole plan"
     return f"stopped; a checkpoint is in {_check.printable(str(folder))}. Go on with the same command and --resume"
 
 

@@ -140,6 +140,12 @@ def demand(algorithm: Algorithm, problem: Problem, dtype: Any) -> None:
             "gradients are not clipped, so secure noise would protect nothing",
             hint='set problem.clipping to "node" or "example", or privacy.noise_source = "seeded"',
         )
+    if not np.isfinite(plan.curve.epsilon(algorithm.promise.mu, plan.budget.delta)).all():
+        raise Error(
+            "the noise is so small against the gradients that secure noise bounds nothing: no draw goes beyond 16 "
+            "standard deviations",
+            hint="ask for more noise: a smaller epsilon, a larger noise_to_step, or fewer epochs",
+        )
     _demand_fine(algorithm, problem)
     source()  # says so now if it cannot be had
 

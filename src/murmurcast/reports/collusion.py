@@ -66,7 +66,7 @@ def blocks(run: Result) -> list[Block]:
     if found is None or not found.receivers:
         why = "as nodes drop out, weights change" if "drops" in run.ledger.attrs else "it would take too long"
         return [Text((f"{_TITLE} single receivers and pairs is not worked out: {why}.",))]
-    whole = gaussian.epsilon(promised, float(run.ledger.attrs["delta"]))
+    whole = ledger.run_curve(run).epsilon(promised, float(run.ledger.attrs["delta"]))
     small = ledger.nodes(run) <= _MATRIX_UP_TO and len(found.receivers) == ledger.nodes(run)
     return [(_matrix if small else _worst_only)(run, found, whole)]
 

@@ -7,6 +7,7 @@ from scipy.sparse import csr_array
 
 from murmurcast._check import FloatArray
 from murmurcast.privacy import per_epoch
+from murmurcast.privacy.curves import Curve, curve
 from murmurcast.results import Result
 
 
@@ -20,6 +21,12 @@ class Split(NamedTuple):
 
     alpha: FloatArray
     beta: FloatArray
+
+
+def run_curve(run: Result) -> Curve:
+    """From mu to epsilon, by what the ledger says of its noise."""
+    told = run.ledger.attrs
+    return curve(told.get("noise_source", "seeded"), int(told.get("dim", 0)), int(told["epochs"]))
 
 
 def nodes(run: Result) -> int:

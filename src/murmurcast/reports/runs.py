@@ -12,7 +12,6 @@ from murmurcast._check import FloatArray
 from murmurcast.comparison import Comparison, compare
 from murmurcast.errors import Error
 from murmurcast.privacy.certificate import PLAIN_BOUND
-from murmurcast.privacy.curves import Curve, curve
 from murmurcast.reports import charts, collusion, ledger
 from murmurcast.reports.page import (
     GENERATOR,
@@ -246,16 +245,12 @@ def _columns(run: Result) -> list[_Column]:
     split, mu = ledger.split_of_nodes(run), np.asarray(run.ledger["promised_mu"], np.float64)
     delta = float(run.ledger.attrs["delta"])
     found = [] if split is None else [_Column("alpha", split.alpha), _Column("beta", split.beta)]
-    for heading, values in (("mu promised", mu), (f"epsilon at delta {delta:g}", _curve(run).epsilon(mu, delta))):
+    epsilon = ledger.run_curve(run).epsilon(mu, delta)
+    for heading, values in (("mu promised", mu), (f"epsilon at delta {delta:g}", epsilon)):
         found.append(_Column(heading, values, infinite="not promised"))
     metrics = [f"{model}_{kind}" for kind in _shared_kinds([run]) for model in ("published", "own")]
     found += [_Column(_words(metric), run.final(metric).mean(axis=0), ".4f") for metric in metrics]
     return [*found, _Column("sent power over budget", run.final("sent_power").mean(axis=0))]
-
-
-def _curve(run: Result) -> Curve:
-    told = run.ledger.attrs
-    return curve(told.get("noise_source", "seeded"), int(told.get("dim", 0)), int(told["epochs"]))
 
 
 def _entry(column: _Column, node: int) -> Cell:
