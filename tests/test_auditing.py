@@ -131,6 +131,18 @@ def test_an_honest_system_stands_and_the_eavesdropper_reaches_the_promise() -> N
     assert eavesdropper.true_positives[:2] == pytest.approx(expected, rel=0.15)
 
 
+def test_few_canaries_accuse_nobody() -> None:
+    """With few runs the learned filter sees little; what it was told of some canaries must not show others."""
+    planted, evidence = attacked(claimed(), claimed(), bowls(5), everybody_else())
+    accused = 0
+    for number in range(60):
+        runs = slice(5 * number, 5 * number + 5)
+        part = {who: Evidence(found.readings[:, runs], found.shift) for who, found in evidence.items()}
+        attacks = judge(part, planted.signs[runs], mu_promised(), 1e-5, seed=number)
+        accused += any(attack.mu > mu_promised() or attack.epsilon > 2.0 for attack in attacks)
+    assert accused <= 8  # at most 5 % in truth: more than 8 of 60 come once in 100 times
+
+
 def test_the_stated_power_is_that_of_repeated_audits() -> None:
     """A cut that an audit says it would catch is caught in 9 of 10 audits, and a quarter of that cut seldom."""
     planted, evidence = attacked(claimed(), claimed(), bowls(5), everybody_else())

@@ -3,6 +3,7 @@
 In a shown output, "..." on a line of its own stands for any lines, and white space does not count.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -51,6 +52,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(command: str, folder: Path) -> str:
+    cache = {name: value for name, value in os.environ.items() if name.startswith("JAX_")}  # of compiled programs
     done = subprocess.run(
         ["/bin/sh", "-c", command],
         cwd=folder,
@@ -58,7 +60,7 @@ def run(command: str, folder: Path) -> str:
         text=True,
         timeout=300,
         check=False,
-        env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder)},
+        env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder), **cache},
     )
     return done.stdout + done.stderr
 

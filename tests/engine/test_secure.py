@@ -245,7 +245,7 @@ def test_no_checkpoint_no_resuming(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not (tmp_path / CHECKPOINT).exists()
     with pytest.raises(mc.Error, match="cannot be resumed") as refused:
         mc.run(algorithm, problem, folder=tmp_path, resume=True, precision="float64")
-    assert "paid for" in refused.value.hint
+    assert "whole plan" in refused.value.hint
     with pytest.raises(mc.Error, match="no checkpoints"):
         mc.run(algorithm, problem, folder=tmp_path, checkpoint_every=5, precision="float64")
 

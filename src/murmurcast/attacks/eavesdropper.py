@@ -59,7 +59,7 @@ def overhear(
     shift = (moved[:, None] / noise).ravel()
     heard = np.isfinite(shift)  # a neighbour that is not there is not sent to
     readings, shift = readings[heard], shift[heard]
-    others = _of_others(readings - shift[:, None, None] / 2 * canaries.signs)
+    others = _of_others(readings)
     air = Evidence(np.concatenate([readings, others]), np.concatenate([shift, np.zeros(len(others))]))
     # A published model is a function of what was sent: no noise is claimed for it, any scale serves.
     scale = max(float(np.abs(published).max()), np.finfo(np.float64).tiny)
@@ -67,15 +67,16 @@ def overhear(
     return Overheard(air, Evidence(given_away, np.append(air.shift, moved_published / scale)))
 
 
-def _of_others(noise: FloatArray) -> FloatArray:
-    """The mean noise of all other coordinates of a run, of unit variance: it says nothing, unless noise is shared.
+def _of_others(readings: FloatArray) -> FloatArray:
+    """The sum over all other coordinates of a run, of about unit variance: it says nothing, unless noise is shared.
 
-    Whoever guesses one canary may know all others, so their noise is known too.
+    As read, signs and all: to take the others' shifts away first would let told signs into the readings of those that
+    are not told.
     """
-    dim = noise.shape[-1]
+    dim = readings.shape[-1]
     if dim == 1:
-        return noise[:0]
-    return np.asarray((noise.sum(axis=-1, keepdims=True) - noise) / np.sqrt(dim - 1))
+        return readings[:0]
+    return np.asarray((readings.sum(axis=-1, keepdims=True) - readings) / np.sqrt(dim - 1))
 
 
 def _surprises(

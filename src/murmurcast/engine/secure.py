@@ -5,6 +5,7 @@ begins, are never written, shown or returned, and go with the run. So nothing ca
 not by going on from a checkpoint.
 """
 
+import math
 import os
 import secrets
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from murmurcast.problems.base import Problem
 _PIECE = 2**17  # integers drawn at once: enough to make a call worth its while
 _MANY = 2**18  # integers from which more than one thread is worth its while
 _HELD = 2**20  # integers of some epochs that are drawn ahead, unless one epoch needs more
+_EXPONENTIAL_OFF = 16 * 2.0**-53  # 8 roundings of it, and 8 of what it is compared with
 _WORST_RADIUS = 2.0**51
 
 
@@ -147,7 +149,21 @@ def demand(algorithm: Algorithm, problem: Problem, dtype: Any) -> None:
             hint="ask for more noise: a smaller epsilon, a larger noise_to_step, or fewer epochs",
         )
     _demand_fine(algorithm, problem)
+    _demand_exponential()
     source()  # says so now if it cannot be had
+
+
+def _demand_exponential() -> None:
+    """The compiled exponential is as good here as the sampler's bound takes it to be, fast mathematics or not."""
+    points = -np.geomspace(1e-6, 128.0, 512)
+    with jax.enable_x64(True):
+        compiled = np.asarray(jax.jit(jax.numpy.exp)(points))
+    true = np.array([math.exp(point) for point in points])
+    if not np.abs(compiled / true - 1).max() <= _EXPONENTIAL_OFF:
+        raise Error(
+            "this machine's exponential is not accurate enough for secure noise",
+            hint="run on a CPU, without fast-math flags (XLA_FLAGS)",
+        )
 
 
 def _demand_fine(algorithm: Algorithm, problem: Problem) -> None:
