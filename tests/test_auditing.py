@@ -32,7 +32,7 @@ from tests import faults
 from tests.conftest import asymmetric_network
 
 DIM, TARGET = 40, 2
-AUDITS, RUNS = 30, 50  # so many audits of so many runs each: 30 of 30 caught shows a power above 0.9 at 95 %
+AUDITS, MANY, RUNS = 8, 30, 50  # audits of so many runs each: 30 of 30 caught shows a power above 0.9 at 95 %
 Fault = Callable[[Algorithm], Algorithm]
 
 
@@ -51,10 +51,15 @@ def claimed() -> Algorithm:
 
 
 def attacked(
-    algorithm: Algorithm, actual: Algorithm, problem: Problem, coalition: tuple[int, ...], share: float = 1.0
+    algorithm: Algorithm,
+    actual: Algorithm,
+    problem: Problem,
+    coalition: tuple[int, ...],
+    share: float = 1.0,
+    count: int = AUDITS,
 ) -> "tuple[Canaries, dict[str, Evidence]]":
     """All runs of all audits at once."""
-    planted = canaries.draw(algorithm.plan, TARGET, problem.dim, AUDITS * RUNS, share, seed=5)
+    planted = canaries.draw(algorithm.plan, TARGET, problem.dim, count * RUNS, share, seed=5)
     return planted, gather(System(algorithm, actual, problem, planted), coalition)
 
 
@@ -63,7 +68,7 @@ def audits(
 ) -> "list[dict[str, Attack]]":
     """The same evidence as audits of few runs each."""
     found = []
-    for number in range(AUDITS):
+    for number in range(len(planted.signs) // RUNS):
         runs = slice(number * RUNS, (number + 1) * RUNS)
         part = {who: Evidence(all_.readings[:, runs], all_.shift) for who, all_ in evidence.items()}
         attacks = judge(part, planted.signs[runs], limit, delta, seed=number)
@@ -112,15 +117,16 @@ HEARING = ("all other receivers", "eavesdropper")
         "published without own noise",
     ],
 )
-def test_faults_are_caught(fault: Fault, finders: tuple[str, ...]) -> None:
-    planted, evidence = attacked(claimed(), fault(claimed()), bowls(5), everybody_else())
+@pytest.mark.parametrize("count", [AUDITS, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_faults_are_caught(fault: Fault, finders: tuple[str, ...], count: int) -> None:
+    planted, evidence = attacked(claimed(), fault(claimed()), bowls(5), everybody_else(), count=count)
     found = audits(planted, evidence, mu_promised())
     for finder in finders:
-        assert power(found, mu_promised(), finder) == 1.0  # 30 of 30
+        assert power(found, mu_promised(), finder) == 1.0  # every one of them
 
 
 def test_an_honest_system_stands_and_the_eavesdropper_reaches_the_promise() -> None:
-    planted, evidence = attacked(claimed(), claimed(), bowls(5), everybody_else())
+    planted, evidence = attacked(claimed(), claimed(), bowls(5), everybody_else(), count=MANY)
     found = audits(planted, evidence, mu_promised())
     assert power(found, mu_promised()) <= 0.1  # at most 5 % in truth
     assert evidence["eavesdropper"].mu == pytest.approx(mu_promised(), rel=1e-9)
@@ -135,21 +141,24 @@ def test_few_canaries_accuse_nobody() -> None:
     """With few runs the learned filter sees little; what it was told of some canaries must not show others."""
     planted, evidence = attacked(claimed(), claimed(), bowls(5), everybody_else())
     accused = 0
-    for number in range(60):
+    for number in range(40):
         runs = slice(5 * number, 5 * number + 5)
         part = {who: Evidence(found.readings[:, runs], found.shift) for who, found in evidence.items()}
         attacks = judge(part, planted.signs[runs], mu_promised(), 1e-5, seed=number)
         accused += any(attack.mu > mu_promised() or attack.epsilon > 2.0 for attack in attacks)
-    assert accused <= 8  # at most 5 % in truth: more than 8 of 60 come once in 100 times
+    assert accused <= 6  # at most 5 % in truth: more than 6 of 40 come once in 100 times
 
 
+@pytest.mark.slow
 def test_the_stated_power_is_that_of_repeated_audits() -> None:
     """A cut that an audit says it would catch is caught in 9 of 10 audits, and a quarter of that cut seldom."""
-    planted, evidence = attacked(claimed(), claimed(), bowls(5), everybody_else())
+    planted, evidence = attacked(claimed(), claimed(), bowls(5), everybody_else(), count=MANY)
     stated = np.median([max(a.caught_from for a in one.values()) for one in audits(planted, evidence, mu_promised())])
     assert 0.5 < stated < 0.9
     for share, least, most in ((stated, 0.85, 1.0), ((3 + stated) / 4, 0.0, 0.5)):
-        planted, evidence = attacked(claimed(), faults.noise_at(claimed(), float(share)), bowls(5), everybody_else())
+        planted, evidence = attacked(
+            claimed(), faults.noise_at(claimed(), float(share)), bowls(5), everybody_else(), count=MANY
+        )
         assert least <= power(audits(planted, evidence, mu_promised()), mu_promised()) <= most
 
 
@@ -209,9 +218,9 @@ def test_minibatches_are_granted_to_the_attacker() -> None:
     data = logistic(examples=200, features=7, classes=4, seed=3).partition("sorted", 4)
     problem = SoftmaxRegression(data=data, clip=0.5, batch=5)
     algorithm = power_controlled(planned(problem, asymmetric_network(5, 4), unit="record"))
-    found = audit(algorithm, problem, runs=200)
+    found = audit(algorithm, problem, runs=80)
     assert found.verdict == "not falsified"
-    assert max(attack.mu for attack in found.attacks) > 0.7 * found.mu_promised
+    assert max(attack.mu for attack in found.attacks) > 0.6 * found.mu_promised
 
 
 def test_own_points_are_followed_at_node_level() -> None:

@@ -123,7 +123,7 @@ def edited(data: st.DataObject, values: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(data=st.data())
-@fuzz(300)
+@fuzz(150)
 def test_any_value(folder: Path, data: st.DataObject) -> None:
     values = json.loads(json.dumps(joined(data.draw(st.sampled_from(SHAPES)))))
     for _ in range(data.draw(st.integers(1, 2))):

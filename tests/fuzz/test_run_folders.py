@@ -138,7 +138,7 @@ def edited(data: st.DataObject, info: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(data=st.data())
-@fuzz(30)
+@fuzz(15)
 def test_a_run_json_forged(folder: Path, true: list[Done], data: st.DataObject) -> None:
     told = json.loads((folder / "ours" / results.RUN).read_text())
     info = edited(data, {key: value for key, value in told.items() if key not in ("format", "sha256")})
@@ -184,7 +184,7 @@ def spoilt_variable(data: st.DataObject, dataset: xr.Dataset) -> xr.Dataset:
 
 @pytest.mark.parametrize("name", [results.METRICS, results.LEDGER])
 @given(data=st.data())
-@fuzz(20)
+@fuzz(12)
 def test_figures_and_ledger_forged(folder: Path, true: list[Done], name: str, data: st.DataObject) -> None:
     with np.errstate(all="ignore"):
         changed = spoilt_variable(data, results._dataset((folder / "ours" / name).read_bytes()))
