@@ -125,6 +125,7 @@ def test_faults_are_caught(fault: Fault, finders: tuple[str, ...], count: int) -
         assert power(found, mu_promised(), finder) == 1.0  # every one of them
 
 
+@pytest.mark.slow
 def test_an_honest_system_stands_and_the_eavesdropper_reaches_the_promise() -> None:
     planted, evidence = attacked(claimed(), claimed(), bowls(5), everybody_else(), count=MANY)
     found = audits(planted, evidence, mu_promised())
@@ -214,6 +215,7 @@ def test_records_of_real_data_at_the_mixed_point(publish: str) -> None:
     assert "eavesdropper" in halved.falsified_by
 
 
+@pytest.mark.slow
 def test_minibatches_are_granted_to_the_attacker() -> None:
     data = logistic(examples=200, features=7, classes=4, seed=3).partition("sorted", 4)
     problem = SoftmaxRegression(data=data, clip=0.5, batch=5)

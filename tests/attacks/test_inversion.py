@@ -188,6 +188,7 @@ def scored(epsilon: float | None, trials: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(errors), np.array(right)
 
 
+@pytest.mark.slow
 def test_more_noise_shows_less() -> None:
     means = [float(scored(epsilon, 12)[0].mean()) for epsilon in (None, 3000.0, 300.0, 60.0)]
     means.append(float(scored(1.0, TRIALS)[0].mean()))

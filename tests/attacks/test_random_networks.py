@@ -55,7 +55,7 @@ def demand_none_exceeds(found: list[Audit]) -> None:
 
 
 def test_some_networks() -> None:
-    demand_none_exceeds([audited(seed) for seed in range(4)])
+    demand_none_exceeds([audited(seed) for seed in range(3)])
 
 
 @pytest.mark.slow

@@ -50,6 +50,7 @@ def table(folder: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_without_mnist_the_first_line_says_that_digits_stand_in(done: Done) -> None:
     folder, finished = done
     assert finished.stdout.startswith("This is not the paper's data: digits stand in for MNIST")
@@ -60,6 +61,7 @@ def test_without_mnist_the_first_line_says_that_digits_stand_in(done: Done) -> N
     assert "Only 2 seeds" in finished.stdout
 
 
+@pytest.mark.slow
 def test_the_table_holds_what_the_runs_hold(done: Done) -> None:
     folder, _ = done
     rows = table(folder, "accuracy")
@@ -74,6 +76,7 @@ def test_the_table_holds_what_the_runs_hold(done: Done) -> None:
     assert server["promised in all"] == "epsilon 3, trusted server"
 
 
+@pytest.mark.slow
 def test_the_certified_runs_promise_their_budget_and_the_others_nothing(done: Done) -> None:
     folder, _ = done
     for path in (folder / "runs").iterdir():
@@ -85,6 +88,7 @@ def test_the_certified_runs_promise_their_budget_and_the_others_nothing(done: Do
             assert privacy["epsilon"] is None
 
 
+@pytest.mark.slow
 def test_both_networks_are_planned_with_their_own_bound(done: Done) -> None:
     folder, _ = done
     budgets = {row["budget"]: row for row in table(folder, "cost") if row["by"] == "the paper's Corollary"}
@@ -92,6 +96,7 @@ def test_both_networks_are_planned_with_their_own_bound(done: Done) -> None:
     assert float(budgets["2"]["epsilon"]) == pytest.approx(200, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_matched_steps_are_as_long_as_algorithm_1_s(done: Done) -> None:
     folder, _ = done
     ours, published, matched = (
@@ -105,6 +110,7 @@ def test_matched_steps_are_as_long_as_algorithm_1_s(done: Done) -> None:
     np.testing.assert_allclose(steps[-1], np.asarray(ours["receiving_step"])[-1] / limit.mean(), rtol=0.01)
 
 
+@pytest.mark.slow
 def test_figures_are_one_column_wide_and_curves_can_be_plotted(done: Done) -> None:
     folder, _ = done
     for name in ("figure-1", "figure-2", "figure-3", "certified", "regret", "growth", "rate", "counterexample"):
@@ -119,6 +125,7 @@ def test_figures_are_one_column_wide_and_curves_can_be_plotted(done: Done) -> No
     np.testing.assert_allclose(columns[:, 2], run.metrics["own_accuracy"].mean(("seed", "node")), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_time_is_told_by_part(done: Done) -> None:
     _, finished = done
     for part in ("getting the data", "As published", "Matched steps", "Certified", "theory", "counterexample"):

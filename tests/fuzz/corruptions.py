@@ -22,7 +22,7 @@ TIMES = int(os.environ.get("FUZZ", "1"))
 def fuzz(examples: int) -> settings:
     """How a property is tried."""
     return settings(
-        max_examples=examples * TIMES,
+        max_examples=max(3, examples // 2) * TIMES,
         derandomize="FUZZ" not in os.environ,
         deadline=None,
         database=None,
