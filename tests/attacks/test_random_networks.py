@@ -26,7 +26,7 @@ def audited(seed: int) -> Audit:
     records, clip = bool(rng.integers(2)), float(rng.uniform(0.2, 2))
     problem: Problem
     if records:
-        data = logistic(examples=20 * nodes, features=5, classes=4, seed=seed).partition("iid", nodes, seed)
+        data = logistic(examples=60 * nodes, features=5, classes=4, seed=seed).partition("iid", nodes, seed)
         problem = SoftmaxRegression(data=data, clip=clip, l2=0.05, ball=float(rng.uniform(2, 60)))
     else:
         problem = Quadratic.random(
