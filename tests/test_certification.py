@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import murmurcast as mc
 from murmurcast import config
-from murmurcast.certification import certify, exposed
+from murmurcast.accounts import exposed
+from murmurcast.certification import certify
 from murmurcast.engine import train
 from murmurcast.results import Result
 from tests.conftest import asymmetric_network

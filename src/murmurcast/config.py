@@ -10,7 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from murmurcast import _check
 from murmurcast.errors import Error
-from murmurcast.experiment import Experiment, Gain, PartitionRule
+from murmurcast.experiment import Experiment
+from murmurcast.sections import Gain, PartitionRule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,25 +1,34 @@
-"""What an experiment file says, section by section, and the objects of the library it describes.
+"""An experiment file, and the objects of the library it describes.
 
 Nothing here computes; it turns plain values into objects and says clearly what does not fit.
 """
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from murmurcast._check import FloatArray
 from murmurcast._progress import Stage, quiet
-from murmurcast.data.partition import Dirichlet, Iid, QuantitySkew, Shards, Sorted
 from murmurcast.errors import Error
 from murmurcast.network.files import EdgeList, read_gains
-from murmurcast.network.gains import Constant, LogDistance, Rayleigh, Rician, Uniform
+from murmurcast.network.gains import Uniform
 from murmurcast.network.graph import Network
 from murmurcast.plans import Budget, ClippedGradients, PowerRule
 from murmurcast.privacy.certificate import PLAIN_BOUND
-from murmurcast.schedule import Decay, NoiseTiming, Schedule
+from murmurcast.schedule import Schedule
+from murmurcast.sections import (
+    AlgorithmSection,
+    DataSection,
+    NetworkSection,
+    PowerSection,
+    PrivacySection,
+    ProblemSection,
+    RunSection,
+    ScheduleSection,
+    Section,
+)
 
 if TYPE_CHECKING:
     from murmurcast.algorithms.base import Algorithm
@@ -29,13 +38,6 @@ if TYPE_CHECKING:
     from murmurcast.plans import Problem as PlannedProblem
     from murmurcast.problems.base import Problem
 
-Gain = Annotated[Constant | Uniform | Rayleigh | Rician | LogDistance, Field(discriminator="kind")]
-PartitionRule = Annotated[
-    Sorted | Iid | Shards | Dirichlet | QuantitySkew,
-    Field(discriminator="kind"),
-    BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value),
-]
-Topology = Literal["diamond", "complete", "ring", "path", "star", "grid", "erdos-renyi", "geometric"]
 _SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topology: (needed, optional)
     "diamond": ((), ()),
     "complete": (("nodes",), ()),
@@ -46,9 +48,6 @@ _SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topolog
     "erdos-renyi": (("nodes", "probability"), ()),
     "geometric": (("nodes",), ("radius",)),
 }
-
-
-AlgorithmName = Literal["power-controlled", "mped2fl", "ped2fl", "noiseless", "local-only", "central-dp"]
 _ALGORITHM_KEYS: "dict[str, tuple[str, ...]]" = {
     "power-controlled": ("gradient_at", "publish"),
     "noiseless": ("gradient_at", "publish"),
@@ -65,109 +64,7 @@ _SET_KEYS: "dict[str, tuple[str, ...]]" = {
 _ALL_SET_KEYS = tuple(dict.fromkeys(key for keys in _SET_KEYS.values() for key in keys))
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class NetworkSection(_Section):
-    """[network]: exactly one of gains, file and topology, and how it mixes."""
-
-    gains: list[list[float]] | None = None
-    file: str | None = None
-    topology: Topology | None = None
-    nodes: int | None = None
-    rows: int | None = None
-    columns: int | None = None
-    probability: float | None = None
-    radius: float | None = None
-    seed: int = 0
-    gain: Gain | None = None
-    power: float | list[float] = 1.0
-    normaliser: Literal["lazy", "max-degree"] | int = "lazy"
-    z: Literal["recursive", "perron"] = "recursive"
-
-
-class PrivacySection(_Section):
-    """[privacy]: what may leak."""
-
-    epsilon: float
-    delta: float = 1e-5
-    target: Literal["certificate", "per-epoch"] = "certificate"
-    unit: Literal["node", "record"] = "node"
-    clip: float = 1.0
-    examples_per_node: int | list[int] | None = None
-    theta: float | None = None
-    noise_source: Literal["seeded", "secure"] = "seeded"
-
-
-class ScheduleSection(_Section):
-    """[schedule]: epochs, steps and noise."""
-
-    epochs: int = 100
-    step: float = 1.0
-    decay: Decay = "sqrt"
-    noise_to_step: float | list[float] | Literal["auto"] | None = None
-    noise_timing: NoiseTiming = "paper"
-
-
-class PowerSection(_Section):
-    """[power]: how the split is chosen."""
-
-    objective: Literal["sum", "max-min", "noise"] = "sum"
-    min: float = 0.01
-    max: float = 0.99
-    alpha: float | list[float] = 0.5
-
-
-class DataSection(_Section):
-    """[data]: what is learnt from, and who holds which part."""
-
-    name: str
-    partition: PartitionRule = Sorted()
-    test_fraction: float | None = None
-    seed: int = 0
-    mean: float | None = None
-    std: float | None = None
-    examples: int | None = None
-    features: int | None = None
-    classes: int | None = None
-    heterogeneity: float | None = None
-
-
-class ProblemSection(_Section):
-    """[problem]: what is learnt. A plan alone needs at most dim and radius, for the power that is sent."""
-
-    kind: Literal["softmax", "ridge", "quadratic"] = "softmax"
-    l2: float = 0.0
-    batch: int | None = None
-    clipping: Literal["node", "example", "none"] | None = None
-    radius: float | None = None
-    box: float | None = None
-    dim: int | None = None
-    seed: int = 0
-
-
-class AlgorithmSection(_Section):
-    """[algorithm]: how it is learnt."""
-
-    name: AlgorithmName = "power-controlled"
-    gradient_at: Literal["mixed", "own"] | None = None
-    publish: Literal["last", "average"] | None = None
-    step_factor: float | None = None
-
-
-class RunSection(_Section):
-    """[run]: how often, and how closely watched."""
-
-    seeds: int | list[int] = 1
-    evaluate_every: int | None = None
-    checkpoint_every: int | None = None
-    precision: Literal["float32", "float64"] = "float32"
-    stop_after: int | None = None
-    drops: dict[str, int] | None = None
-
-
-class Experiment(_Section):
+class Experiment(Section):
     """One experiment file."""
 
     network: NetworkSection

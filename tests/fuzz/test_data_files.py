@@ -30,7 +30,7 @@ from tests.fuzz.corruptions import (
     spoilt,
     stand_in,
 )
-from tests.fuzz.test_experiment_files import demand_sound
+from tests.fuzz.plans import demand_plan_or_refusal
 
 rng = np.random.default_rng(3)
 X, Y = rng.standard_normal((20, 2)), np.arange(20) % 2
@@ -72,12 +72,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (made / name).write_bytes(content)
         (made / f"{name}.toml").write_text(EXPERIMENT.format(name=name))
     return made
-
-
-def demand_plan_or_refusal(folder: Path, name: str, content: bytes) -> None:
-    with replaced(folder / name, content):
-        demand_sound(call("plan", f"{name}.toml", "--json", folder=folder), folder / f"{name}.toml")
-    assert not Bomb.went_off
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -139,7 +133,7 @@ COLUMNS: list[Any] = [
     pd.to_timedelta(np.arange(20), unit="s"),
     pd.Categorical(["\x1b[31m", "b"] * 10),
     pd.array([1, None] * 10, dtype="Int64"),
-    [2**70 if False else "9" * 30] * 20,
+    ["9" * 30] * 20,
 ]
 
 

@@ -6,14 +6,13 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
-from murmurcast import config
-from tests.fuzz.corruptions import STAND_INS, VALUES, WORDS, Done, call, fuzz, replaced, spoilt, stand_in
+from tests.fuzz.corruptions import STAND_INS, VALUES, WORDS, call, fuzz, replaced, spoilt, stand_in
+from tests.fuzz.plans import demand_sound
 
 WHOLE: dict[str, Any] = {
     "network": {"gains": [[0, 0.9, 0.4], [0.5, 0, 0.7], [0.6, 0.8, 0]], "power": [1.0, 2.0, 0.5], "z": "recursive"},
@@ -56,35 +55,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("experiments")
     (made / "my.toml").write_text(tomli_w.dumps(WHOLE))
     return made
-
-
-def demand_sound(done: Done, path: Path, overrides: dict[str, str] | None = None) -> None:
-    """A plan that was accepted is one: weights that sum to 1, shares within (0, 1), no number that is none."""
-    if done.code:
-        assert done.code == 2
-        assert done.out == ""
-        return
-    json.loads(done.out)
-    made = config.load(path, overrides).build_plan(path.parent)
-    assert ((made.alpha > 0) & (made.alpha < 1)).all()
-    weights = made.mixing.weights
-    assert (weights.data >= 0).all()
-    np.testing.assert_allclose(np.asarray(weights.sum(axis=1)).ravel(), 1.0, rtol=1e-9)
-    numbers: list[Any] = [
-        made.certificate.mu,
-        made.certificate.epsilon,
-        made.epsilon_per_epoch.data,
-        made.perron,
-        made.theta,
-    ]
-    numbers += [made.noise_to_step, made.objective_value, made.paper_claim.epsilon, made.sensitivity]
-    for values in numbers:
-        assert not np.isnan(values).any()
-        assert (np.asarray(values) >= 0).all()
-    if made.budget.target == "certificate":
-        assert (made.certificate.epsilon <= made.budget.epsilon * (1 + 1e-6)).all()
-    for line in made.warnings:
-        assert "nan" not in line.split()
 
 
 def test_all_shapes_are_plans(folder: Path) -> None:

@@ -26,7 +26,7 @@ from tests.fuzz.corruptions import (
     spoilt,
     stand_in,
 )
-from tests.fuzz.test_experiment_files import demand_sound
+from tests.fuzz.plans import demand_plan_or_refusal
 
 GAINS = np.array([[0, 0.9, 0.4], [0.5, 0, 0.7], [0.6, 0.8, 0]])
 EDGES = "sender,receiver,gain\n0,1,0.9\n1,0,0.5\n1,2,0.7\n2,1,0.8\n0,2,0.4\n2,0,0.6\n"
@@ -58,12 +58,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = f'[network]\nfile = "{name}"{model}\n[privacy]\nepsilon = 2.0\n[schedule]\nepochs = 5\n'
         (made / f"{name}.toml").write_text(text)
     return made
-
-
-def demand_plan_or_refusal(folder: Path, name: str, content: bytes) -> None:
-    with replaced(folder / name, content):
-        demand_sound(call("plan", f"{name}.toml", "--json", folder=folder), folder / f"{name}.toml")
-    assert not Bomb.went_off
 
 
 @pytest.mark.parametrize("name", WHOLE)

@@ -1,0 +1,46 @@
+"""What `plan` must do with any file at all."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from murmurcast import config
+from tests.fuzz.corruptions import Bomb, Done, call, replaced
+
+
+def demand_sound(done: Done, path: Path, overrides: dict[str, str] | None = None) -> None:
+    """A plan that was accepted is one: weights that sum to 1, shares within (0, 1), no number that is none."""
+    if done.code:
+        assert done.code == 2
+        assert done.out == ""
+        return
+    json.loads(done.out)
+    made = config.load(path, overrides).build_plan(path.parent)
+    assert ((made.alpha > 0) & (made.alpha < 1)).all()
+    weights = made.mixing.weights
+    assert (weights.data >= 0).all()
+    np.testing.assert_allclose(np.asarray(weights.sum(axis=1)).ravel(), 1.0, rtol=1e-9)
+    numbers: list[Any] = [
+        made.certificate.mu,
+        made.certificate.epsilon,
+        made.epsilon_per_epoch.data,
+        made.perron,
+        made.theta,
+    ]
+    numbers += [made.noise_to_step, made.objective_value, made.paper_claim.epsilon, made.sensitivity]
+    for values in numbers:
+        assert not np.isnan(values).any()
+        assert (np.asarray(values) >= 0).all()
+    if made.budget.target == "certificate":
+        assert (made.certificate.epsilon <= made.budget.epsilon * (1 + 1e-6)).all()
+    for line in made.warnings:
+        assert "nan" not in line.split()
+
+
+def demand_plan_or_refusal(folder: Path, name: str, content: bytes) -> None:
+    """`plan` of NAME.toml, while the file it reads holds something else."""
+    with replaced(folder / name, content):
+        demand_sound(call("plan", f"{name}.toml", "--json", folder=folder), folder / f"{name}.toml")
+    assert not Bomb.went_off
