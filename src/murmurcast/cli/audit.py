@@ -38,8 +38,9 @@ def audit(
 ) -> None:
     """Attack what an experiment really sends, and compare what adversaries learn with what is promised.
 
-    Canaries are planted at one node; a receiver, a coalition, an eavesdropper and a holder of published models
-    guess them. Exit 1 if somebody shows more than the promise allows. An audit can refute a promise, not prove it.
+    Canaries are planted at one node; receivers, an eavesdropper and a holder of published models guess them.
+
+    Exit code 1: somebody shows more than the promise allows. An audit can refute a promise, not prove it.
 
     Examples:
         murmurcast plan --example digits > digits.toml
