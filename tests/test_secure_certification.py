@@ -1,5 +1,6 @@
 """Costs of runs with secure noise, recomputed from their ledgers; and what an edited one meets."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def made(problem: Any, unit: str = "node", source: str = "secure", **options: An
 
 @pytest.fixture(scope="module")
 def ours() -> Result:
-    return made(quadratic(), seeds=(3, 8), evaluate_every=4)
+    return made(quadratic(), seeds=(3,), evaluate_every=4)
 
 
 @pytest.mark.parametrize("unit", ["node", "record"])
@@ -133,6 +134,19 @@ def test_a_stop_fixed_beforehand_costs_what_was_sent(ours: Result) -> None:
     plan = make_plan(quadratic(), source="secure")
     np.testing.assert_allclose(stopped.mu, plan.until(5).certificate.mu, rtol=1e-12)
     assert (stopped.mu < certify(ours).mu).all()
+
+
+def test_a_run_with_secure_noise_has_one_seed(ours: Result) -> None:
+    """Each seed is a run on the same data: two of them would cost more than is promised and claimed."""
+    with pytest.raises(mc.Error, match="one seed"):
+        made(quadratic(), seeds=(3, 8))
+    twice = replace(
+        ours,
+        published=np.concatenate([ours.published] * 2),
+        metrics=ours.metrics.isel(seed=[0, 0]).assign_coords(seed=[3, 8]),
+        info=ours.info | {"seeds": [3, 8]},
+    )
+    assert "has secure noise and 2 seeds" in caught(twice)
 
 
 def test_nobody_drops_out_of_a_run_with_secure_noise() -> None:

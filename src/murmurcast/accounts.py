@@ -122,6 +122,8 @@ def _recomputed(run: Result, ledger: Ledger) -> tuple[Tier, FloatArray]:
         return "none", np.full(ledger.nodes, np.inf)
     if ledger.noise_source == "secure" and name != "power-controlled":
         ledger.refuse(f'has secure noise, and is of the algorithm "{name}", which has none')
+    if ledger.noise_source == "secure" and len(run.published) > 1:
+        ledger.refuse(f"has secure noise and {len(run.published)} seeds, which are so many runs on the same data")
     if name not in _RULES:
         ledger.refuse(f'is of the algorithm "{name}", for which no rule is known: its promise cannot be checked')
     return _RULES[name](run, ledger)
@@ -311,5 +313,8 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
         found.append(PLAIN_BOUND)
     if len(run.published) > 1:
         count = len(run.published)
-        found.append(f"one of the {count} seeds is released; all of them together cost sqrt({count}) times mu")
+        found.append(
+            f"one of the {count} seeds, named before the run, is released; all of them, or the best, cost "
+            f"sqrt({count}) times mu"
+        )
     return tuple(found)

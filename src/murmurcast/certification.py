@@ -81,8 +81,9 @@ def certify(runs: Result | Sequence[Result], delta: float | None = None) -> Cert
     Guarantees:
         Unit: the ledger's; record level only with gradients at the public mixed point.
         Adversary: everybody else together (tier 1), or everybody but the server (trusted server).
-        Formula: see the module; for several runs mu_j = sqrt(sum of mu_j^2), also where later runs were chosen by what
-            earlier ones sent. epsilon is exact at `delta`, or with secure noise the bound of `privacy.discrete`.
+        Formula: see the module; for several runs mu_j = sqrt(sum of mu_j^2). What a later run does may depend on what
+            earlier ones sent; how many there are and what each costs may not: a total fixed beforehand counts then.
+            epsilon is exact at `delta`, or with secure noise the bound of `privacy.discrete`.
         Range: verdict "kept", and the assumptions listed.
 
     Raises:
@@ -179,7 +180,11 @@ def _assumed_of_all(accounts: list[Account]) -> tuple[str, ...]:
     found = dict.fromkeys(line for account in accounts for line in account.assumptions)
     if len(accounts) == 1:
         return tuple(found)
-    return (*found, "all runs are of the same data by the same nodes; later ones may be chosen by earlier ones")
+    return (
+        *found,
+        "all runs are of the same data by the same nodes",
+        "how many runs there are and what each costs was fixed before the first; else what was fixed in all counts",
+    )
 
 
 def _worst(words: tuple[str, ...]) -> str:

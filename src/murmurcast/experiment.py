@@ -216,11 +216,14 @@ class Experiment(Section):
     def _secure_warnings(self) -> list[str]:
         if self.privacy.noise_source == "seeded":
             return []
+        seeds = self.run.seeds
+        several_seeds = seeds > 1 if isinstance(seeds, int) else len(seeds) > 1
         found = {
             f"secure noise is for power-controlled, not {self.algorithm.name}": self.algorithm.name
             != "power-controlled",
             'secure noise needs run.precision = "float64"': self.run.precision != "float64",
             "secure noise needs clipped gradients": self.problem.clipping == "none",
+            "secure noise is for one seed": several_seeds,
             "secure noise keeps no checkpoints": self.run.checkpoint_every is not None,
             "no node can drop out of a run with secure noise": bool(self.run.drops),
         }

@@ -63,8 +63,8 @@ def run(
     The same seeds give the same numbers, to the bit on one machine, whatever the evaluation interval and wherever a run
     was stopped and resumed. A seed draws the same noise in any company; sums may then differ in their last digits.
 
-    With secure noise nothing is repeatable: seeds are just so many independent runs, though they still choose the
-    minibatches. No checkpoint is kept, because an epoch that is sent twice costs twice.
+    With secure noise nothing is repeatable, though the seed still chooses the minibatches. There is one seed, because
+    every further one is a further run on the same data, and no checkpoint: an epoch that is sent twice costs twice.
 
     Args:
         algorithm: What the nodes do; it carries the plan.
@@ -92,7 +92,7 @@ def run(
     algorithm = with_ends(algorithm, stop_after, drops)
     epochs = algorithm.plan.schedule.epochs
     secure.demand(algorithm, problem, precision)
-    demand_resumable(algorithm.plan.budget.noise_source, resume, checkpoint_every)
+    demand_one_go(algorithm.plan.budget.noise_source, seeds, resume, checkpoint_every)
     if folder is not None:
         demand_unused(Path(folder), resume)
         demand_folder(Path(folder))
@@ -287,10 +287,15 @@ def demand_settings(
         raise Error(f'precision is "{precision}"', hint=_check.nearest(precision, ("float32", "float64")))
 
 
-def demand_resumable(source: NoiseSource, resume: bool, checkpoint_every: int | None) -> None:
-    """A run with secure noise goes through in one piece."""
+def demand_one_go(source: NoiseSource, seeds: tuple[int, ...], resume: bool, checkpoint_every: int | None) -> None:
+    """A run with secure noise is one run, in one piece: its cost is claimed for all that it sends and publishes."""
     if source == "seeded":
         return
+    if len(seeds) > 1:
+        raise Error(
+            f"secure noise is for one seed, and there are {len(seeds)}: each would cost the whole budget",
+            hint="set run.seeds = 1; make several runs, and add them up with murmurcast certify RUN RUN",
+        )
     if resume:
         raise Error(
             "a run with secure noise cannot be resumed: its noise is gone, and an epoch sent again costs again",

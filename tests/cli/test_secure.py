@@ -15,7 +15,7 @@ from murmurcast.results import load_run
 from tests.cli.test_plan import COMMAND, refused, run
 from tests.cli.test_run import DIGITS, NETWORK
 
-SECURE = ("--set", "privacy.noise_source=secure", "--set", "run.precision=float64")
+SECURE = ("--set", "privacy.noise_source=secure", "--set", "run.precision=float64", "--set", "run.seeds=1")
 TINY = f"""{NETWORK}z = "perron"
 [privacy]
 epsilon = 10.0
@@ -71,6 +71,9 @@ def test_what_is_refused_says_how_it_would_work(digits: Path, tmp_path: Path) ->
         run("run", str(digits), *SECURE, "--set", "algorithm.name=mped2fl", cwd=tmp_path)
     )
     assert "checkpoint" in refused(run("run", str(digits), *SECURE, "--set", "run.checkpoint_every=2", cwd=tmp_path))
+    assert "one seed" in refused(run("run", str(digits), *SECURE, "--seeds", "2", cwd=tmp_path))
+    warned = run("plan", str(digits), *SECURE, "--set", "run.seeds=[4,5]", cwd=tmp_path).stdout
+    assert "secure noise is for one seed: a run of this file is refused" in " ".join(warned.split())
     assert "cannot be resumed" in refused(run("run", str(digits), *SECURE, "--resume", cwd=tmp_path))
     assert not (tmp_path / "runs").exists()
     assert "noise_source" in refused(run("plan", str(digits), "--set", "privacy.noise_source=dice", cwd=tmp_path))

@@ -193,12 +193,11 @@ def test_a_gradient_that_is_no_number_counts_as_zero() -> None:
     assert np.isfinite(found.published).all()
 
 
-def test_runs_are_not_repeatable_and_seeds_are_independent_runs() -> None:
+def test_runs_are_not_repeatable() -> None:
     problem = quadratic()
     plan = planned(problem)
-    one, other = (mc.run(mc.power_controlled(plan), problem, seeds=(0, 1), precision="float64") for _ in range(2))
-    models = np.concatenate([one.published, other.published]).reshape(4, -1)
-    assert len(np.unique(models[:, 0])) == 4
+    one, other = (mc.run(mc.power_controlled(plan), problem, seeds=(4,), precision="float64") for _ in range(2))
+    assert not np.isclose(one.published, other.published).any()
     assert one.info["privacy"]["noise_source"] == "secure"
     assert "only the certificate is claimed" in one.info["privacy"]["note"]
 

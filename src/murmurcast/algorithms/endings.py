@@ -2,7 +2,8 @@
 
 Both are tables like any other, so engine and ledger need no rule of their own for them. What a node sends up to epoch e
 exposes its gradients 1..e-1, and it pays for these only. That holds because the end was fixed beforehand: an end chosen
-by looking at the run says something about the data by itself, and is paid for by the cost of the whole plan only.
+by looking at what was sent says something about the data by itself, and is paid for by the cost of the whole plan only.
+One chosen by looking at own models is paid for by nothing.
 """
 
 from collections.abc import Mapping

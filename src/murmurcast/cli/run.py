@@ -54,8 +54,9 @@ def run(
     changed = overrides(sets) | ({} if seeds is None else {"run.seeds": str(seeds)})
     experiment = config.load(file, changed)
     section, folder = experiment.run, out or Path("runs") / file.stem
-    runner.demand_settings(_seeds(experiment), section.evaluate_every, section.checkpoint_every, section.precision)
-    runner.demand_resumable(experiment.privacy.noise_source, resume, section.checkpoint_every)
+    seeds_of_run = _seeds(experiment)
+    runner.demand_settings(seeds_of_run, section.evaluate_every, section.checkpoint_every, section.precision)
+    runner.demand_one_go(experiment.privacy.noise_source, seeds_of_run, resume, section.checkpoint_every)
     text = experiment.as_toml()
     _demand_free(folder, text, resume)
     console = Console(stderr=True)

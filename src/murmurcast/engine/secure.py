@@ -155,7 +155,7 @@ def demand(algorithm: Algorithm, problem: Problem, dtype: Any) -> None:
 
 def _demand_exponential() -> None:
     """The compiled exponential is as good here as the sampler's bound takes it to be, fast mathematics or not."""
-    points = -np.geomspace(1e-6, 128.0, 512)
+    points = -np.geomspace(1e-6, 160.0, 512)
     with jax.enable_x64(True):
         compiled = np.asarray(jax.jit(jax.numpy.exp)(points))
     true = np.array([math.exp(point) for point in points])
