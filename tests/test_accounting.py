@@ -277,9 +277,15 @@ def test_minibatches_have_the_plain_bound() -> None:
     problem = mc.RidgeRegression(data=data, clip=0.7, ball=5.0, batch=5)
     plan = make_plan(problem, "record")
     np.testing.assert_allclose(plan.sensitivity, 2 * 0.7 / 5)
-    found = certify(mc.run(mc.power_controlled(plan), problem))
+    run = mc.run(mc.power_controlled(plan), problem)
+    found = certify(run)
     np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-12)
     assert found.assumptions.count(PLAIN_BOUND) == 1
+    more = {"examples_per_node": np.full(4, 15.0), "sensitivity": np.full(4, 2 * 0.7 / 15)}
+    cheaper = run.ledger.assign({name: ("node", values) for name, values in more.items()})
+    cheaper["promised_mu"] = run.ledger["promised_mu"] / 3
+    quoted = run.info["privacy"] | {"epsilon": float(mc.gaussian.epsilon(found.mu.max() / 3, 1e-5))}
+    assert "than its batch" in caught(with_ledger(run, cheaper, privacy=quoted))
     full = regression()
     assert PLAIN_BOUND not in certify(mc.run(mc.power_controlled(make_plan(full, "record")), full)).assumptions
 

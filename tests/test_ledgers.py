@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,60 @@ def test_an_experiment_that_says_otherwise_is_caught(ours: Result, words: str) -
             metrics=ours.metrics, ledger=ours.ledger, published=ours.published, info=ours.info, experiment=harmless
         )
         assert certify(free).verdict == "kept"
+
+
+EXPERIMENT = """
+[schedule]
+epochs = 9
+step = 0.3
+[run]
+seeds = [3, 8]
+[privacy]
+epsilon = 90.0
+target = "certificate"
+[data]
+name = "one"
+"""
+
+
+@pytest.mark.parametrize(
+    ("there", "instead"),
+    [
+        ("epochs = 9", "epochs = 10"),
+        ("step = 0.3", "step = 0.6"),
+        ("seeds = [3, 8]", "seeds = [3, 9]"),
+        ("seeds = [3, 8]", "seeds = 2"),
+        ("epsilon = 90.0", "epsilon = 1.5"),
+        ("[run]", "[run]\nstop_after = 8"),
+        ("[run]", "[run]\ndrops = {2 = 5}"),
+    ],
+)
+def test_what_was_fixed_beforehand_is_what_was_done(ours: Result, there: str, instead: str) -> None:
+    assert certify(replace(ours, experiment=EXPERIMENT)).verdict == "kept"
+    assert "experiment.toml" in caught(replace(ours, experiment=EXPERIMENT.replace(there, instead)))
+
+
+def test_drops_are_compared_by_node_and_epoch() -> None:
+    problem = quadratic()
+    run = mc.run(mc.power_controlled(make_plan(problem)), problem, seeds=(3, 8), drops={2: 5, 0: 7})
+    named = EXPERIMENT.replace("[run]", "[run]\ndrops = {2 = 5, 0 = 7}")
+    assert certify(replace(run, experiment=named)).verdict == "kept"
+    for other in ("{2 = 5}", "{2 = 5, 0 = 6}", "{1 = 5, 0 = 7}", "{x = 5}", "[2, 5]"):
+        text = EXPERIMENT.replace("[run]", f"[run]\ndrops = {other}")
+        assert "drops" in caught(replace(run, experiment=text))
+
+
+def test_different_data_does_not_add_up(ours: Result) -> None:
+    problem = quadratic()
+    second = mc.run(mc.power_controlled(make_plan(problem)), problem, seeds=(4,))
+    text = EXPERIMENT.replace("seeds = [3, 8]", "seeds = [4]")
+    first = replace(ours, experiment=EXPERIMENT)
+    scaled = text.replace('"one"', '"one"\nmean = 0.3')
+    assert certify([first, replace(second, experiment=scaled)]).verdict == "kept"
+    assert certify([first, second]).verdict == "kept"  # it does not say
+    for other in ('"two"', '"one"\npartition = "iid"'):
+        with pytest.raises(mc.Error, match="different data"):
+            certify([first, replace(second, experiment=text.replace('"one"', other))])
 
 
 # Whatever is done to the bytes, with all hashes made anew: no traceback, and "kept" only for the true cost.

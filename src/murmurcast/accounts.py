@@ -225,6 +225,8 @@ def sensitivity(ledger: Ledger) -> FloatArray:
         examples = ledger.per_node("examples_per_node")
         if (examples < 1).any():
             ledger.refuse("has a node without examples")
+        if "batch" in ledger.data.attrs and (examples != ledger.number("batch")).any():
+            ledger.refuse("averages gradients over other numbers of examples than its batch")
         found = found / examples
     held = ledger.per_node("sensitivity")
     if not np.allclose(held, found, rtol=TOLERANCE, atol=0):
@@ -314,7 +316,7 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
     if len(run.published) > 1:
         count = len(run.published)
         found.append(
-            f"one of the {count} seeds, named before the run, is released; all of them, or the best, cost "
-            f"sqrt({count}) times mu"
+            f'of the {count} seeds of "{ledger.run}" one, named before the run, is released; all of them, or the best, '
+            f"cost sqrt({count}) times its mu"
         )
     return tuple(found)

@@ -111,6 +111,10 @@ def _corollary(plan: "Plan") -> list[str]:
 def _certified_cost(plan: "Plan") -> list[str]:
     worst = int(np.argmax(plan.certificate.epsilon))
     total = float(plan.certificate.epsilon[worst])
+    if plan.budget.target == "certificate" and plan.noise_is_automatic and total < plan.budget.epsilon * (1 - 1e-6):
+        return [
+            f"the budget of {plan.budget.epsilon:g} is not used up: above epsilon {total:.4g} secure noise has no bound"
+        ]
     if plan.budget.target == "certificate" or total <= plan.budget.epsilon:
         return []
     return [

@@ -14,6 +14,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.accounts import Account, Tier, account_of
 from murmurcast.errors import Error
+from murmurcast.ledgers import data_of
 from murmurcast.privacy.curves import EXACT, Curve, note
 from murmurcast.results import Result
 
@@ -95,6 +96,7 @@ def certify(runs: Result | Sequence[Result], delta: float | None = None) -> Cert
         raise Error("no run is given", hint="name at least one")
     if delta is not None:
         _check.fraction(delta=delta)
+    _demand_same_data(listed)
     return _composed([account_of(run) for run in listed], delta)
 
 
@@ -116,6 +118,12 @@ def _composed(accounts: list[Account], delta: float | None) -> Certified:
     tier = "none" if problems else min((account.tier for account in accounts), key=_WEAKEST.index)
     reasons = [account.reason for account in accounts if account.reason]
     curve = _common([account.curve for account in accounts])
+    epsilon = curve.epsilon(mu, delta)
+    if not problems and np.isinf(epsilon[np.isfinite(mu)]).any():
+        raise Error(
+            f"the bound of secure noise says nothing about so large a cost: mu {mu.max():.4g} at delta {delta:g}",
+            hint="certify fewer runs together, or choose a larger delta",
+        )
     formula = _ON_A_GRID if tier == "tier 1" and curve.source == "secure" else _FORMULA[tier]
     basis = "the promise does not hold" if problems else ": ".join((formula, *dict.fromkeys(reasons)))
     together = "; over runs mu_j^2 adds up" if len(accounts) > 1 and not (problems or reasons) else ""
@@ -124,7 +132,7 @@ def _composed(accounts: list[Account], delta: float | None) -> Certified:
         unit=accounts[0].unit,
         adversary=_ADVERSARY[tier],
         mu=mu,
-        epsilon=curve.epsilon(mu, delta),
+        epsilon=epsilon,
         delta=delta,
         promised_mu=promised,
         basis=basis + together,
@@ -160,6 +168,16 @@ def _demand_alike(accounts: list[Account]) -> None:
                 f"the runs have different {name} ({', '.join(map(str, sorted(found, key=str)))})",
                 hint="costs add up only for the same unit and the same nodes: name runs that share them",
             )
+
+
+def _demand_same_data(runs: Sequence[Result]) -> None:
+    """As far as experiments tell: what lies at another node, or is another's, does not add up node by node."""
+    told = [data for run in runs if (data := data_of(run)) is not None]
+    if any(data != told[0] for data in told):
+        raise Error(
+            "the runs' experiments name different data, or share it out differently: their costs do not add up",
+            hint="name runs with the same [data]; runs on other data are certified by themselves",
+        )
 
 
 def _demand_fresh_noise(accounts: list[Account]) -> None:

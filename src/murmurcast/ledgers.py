@@ -6,7 +6,7 @@ its range, and the parts of a run must tell one story. Whatever does not fit is 
 
 import tomllib
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-9  # relative: far above rounding, far below any change that matters
 LARGEST = 1e100  # beyond, squares and products leave the numbers
+_BUDGET_MET = 1e-6  # relative: how nearly a plan meets its budget
 # Where an experiment file says what the ledger says too.
 _WRITTEN = {
     ("algorithm", "name"): "algorithm",
@@ -250,24 +251,71 @@ def _demand_experiment(run: Result, ledger: Ledger) -> None:
             told, held = inner[key], attributes[name]
             if not _same(told, held):
                 refuse(ledger.run, f"its {name} is {told} in experiment.toml, and {held} in the ledger")
-    _demand_ends(ledger, written)
+    schedule, course, privacy = (written.get(section) for section in ("schedule", "run", "privacy"))
+    if isinstance(schedule, dict) and isinstance(course, dict):  # else notes of one's own, not an experiment
+        _demand_written(run, ledger, schedule, course)
+        _demand_within_budget(run, ledger, privacy if isinstance(privacy, dict) else {})
 
 
-def _demand_ends(ledger: Ledger, written: dict[str, Any]) -> None:
-    """The end of the run is the one that its experiment fixed beforehand."""
-    schedule, run = (written.get(section) for section in ("schedule", "run"))
-    if not isinstance(schedule, dict) or not isinstance(run, dict):
-        return  # notes of one's own, not an experiment
+def _demand_written(run: Result, ledger: Ledger, schedule: dict[str, Any], course: dict[str, Any]) -> None:
+    """Length, end, seeds and steps of the run are those that its experiment fixed beforehand."""
     held = ledger.data.attrs
     planned = held.get("planned_epochs", ledger.epochs)
     for name, told, found in (
         ("number of epochs", schedule.get("epochs", planned), planned),
-        ("stop_after", run.get("stop_after"), held.get("stop_after")),
+        ("stop_after", course.get("stop_after"), held.get("stop_after")),
+        ("drops", _drops_in_words(course.get("drops")), held.get("drops")),
     ):
         if not (told is None and found is None) and not _same(told, found):
             refuse(ledger.run, f"its {name} is {told} in experiment.toml, and {found} in the ledger")
-    if bool(run.get("drops")) != ("drops" in held):
-        refuse(ledger.run, "who drops out is not the same in experiment.toml and in the ledger")
+    if "seeds" in course and not _are_seeds(course["seeds"], said(run, "seeds")):
+        refuse(ledger.run, "its seeds are not the same in experiment.toml and in run.json")
+    if ledger.text("algorithm") != "power-controlled":  # others have steps and promises of their own making
+        return
+    first, sent = schedule.get("step"), ledger.per_epoch("receiving_step")[0]
+    if _is_number(first) and not np.isclose(first, sent, rtol=TOLERANCE, atol=0):
+        refuse(ledger.run, f"its step is {first} in experiment.toml, and {sent:.6g} in the ledger")
+
+
+def _demand_within_budget(run: Result, ledger: Ledger, privacy: dict[str, Any]) -> None:
+    """No more is promised away than the experiment allows for the whole run."""
+    budget, promised = privacy.get("epsilon"), said(run, "privacy", "epsilon")
+    if privacy.get("target") != "certificate" or not _is_number(budget) or not _is_number(promised):
+        return
+    if promised > budget * (1 + _BUDGET_MET):
+        refuse(ledger.run, f"its budget is {budget} in experiment.toml, and it promises {promised:.6g}")
+
+
+def _drops_in_words(told: object) -> str | None:
+    """As a ledger has them."""
+    if not told:
+        return None
+    if not isinstance(told, dict) or not all(str(node).isdecimal() for node in told):
+        return str(told)
+    return ", ".join(f"node {node} after epoch {told[str(node)]}" for node in sorted(map(int, told)))
+
+
+def _are_seeds(told: object, held: object) -> bool:
+    """3 means 0, 1 and 2."""
+    if isinstance(told, int) and isinstance(held, list):
+        return told == len(held) and held == list(range(told))
+    return told == held
+
+
+def data_of(run: Result) -> "dict[str, Any] | None":
+    """Which data a run's experiment names, and how it is shared out; None where it does not say.
+
+    How it is scaled is left out: that moves nothing from node to node.
+    """
+    try:
+        told = tomllib.loads(run.experiment).get("data")
+    except (ValueError, RecursionError):
+        return None
+    return {key: told[key] for key in told if key not in ("mean", "std")} if isinstance(told, dict) else None
+
+
+def _is_number(value: Any) -> "TypeGuard[float]":
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _same(told: object, held: object) -> bool:
@@ -307,6 +355,5 @@ def demand_epsilon(run: Result, ledger: Ledger, promised: FloatArray) -> None:
     worst = float(curve_of(run, ledger).epsilon(promised.max(), delta))
     if told is None and np.isinf(worst):
         return
-    number = isinstance(told, int | float) and not isinstance(told, bool)
-    if not number or not np.isclose(told, worst, rtol=TOLERANCE, atol=TOLERANCE):
+    if not _is_number(told) or not np.isclose(told, worst, rtol=TOLERANCE, atol=TOLERANCE):
         refuse(ledger.run, f"run.json quotes epsilon {told}, and what the ledger promises comes to {worst:.10g}")

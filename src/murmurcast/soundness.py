@@ -136,9 +136,11 @@ def demand_ledger(ledger: "xr.Dataset", info: dict[str, Any]) -> None:
 
 
 def demand_published(published: NDArray[Any], info: dict[str, Any]) -> None:
-    """A model of numbers for every seed and node."""
+    """A model of numbers for every seed and node, of as many as the problem has parameters."""
     if published.dtype.kind != "f" or published.shape[:2] != (len(info["seeds"]), info["problem"]["nodes"]):
         raise Unsound("the published models are not those of its seeds and nodes")
+    if np.prod(published.shape[2:]) != info["problem"]["dim"]:
+        raise Unsound("the published models have another number of parameters than run.json says")
 
 
 def _demand_numbers(ledger: "xr.Dataset") -> None:

@@ -89,7 +89,7 @@ def test_a_promise_that_is_kept(certify: Call, folder: Path) -> None:
     assert done.code == 0
     run = mc.load_run("ours")  # with a certificate beside it
     mu = mc.certify(run).mu
-    for words in ("kept", f"{mu[2]:.4g}", "against everybody", "Unit     node", "Assumed", NOTE, "one of the 2 seeds"):
+    for words in ("kept", f"{mu[2]:.4g}", "against everybody", "Unit     node", "Assumed", NOTE, "of the 2 seeds"):
         assert words in done.out
     found = json.loads((folder / "ours" / "certificate.json").read_text())
     assert found["mu"] == mu.tolist()
@@ -193,6 +193,21 @@ def test_edits_with_fresh_hashes(certify: Call, folder: Path, name: str) -> None
     assert 'run "ours": ' in complaint(done, 1)
     assert "withdrawn: ours/certificate.json" in done.err
     assert not (folder / "ours" / "certificate.json").exists()
+
+
+def test_no_certificate_outlives_its_run(certify: Call, folder: Path) -> None:
+    """Neither its own nor one kept elsewhere, alone or among others; those of other runs stay."""
+    shutil.copytree(folder / "ours", folder / "other")
+    for name in ("ours", "other"):
+        assert certify(name, "--delta", "1e-6").code == 0
+    assert certify("ours", "--out", "kept.json").code == 0
+    with (folder / "ours" / "ledger.nc").open("ab") as ledger:
+        ledger.write(b"x")
+    complaint(certify("ours", "other", "--out", "kept.json"), 1)
+    left = [
+        path for path in ("kept.json", "ours/certificate.json", "other/certificate.json") if (folder / path).exists()
+    ]
+    assert left == ["other/certificate.json"]
 
 
 def test_a_broken_promise_shows_its_nodes(certify: Call, folder: Path) -> None:

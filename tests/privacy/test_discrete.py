@@ -111,6 +111,14 @@ def test_rounding_moves_integers_by_at_most_one_more_in_each_coordinate(
     assert moved <= np.linalg.norm(x - other) / spacing + math.sqrt(len(x)) * (1 + 1e-9)
 
 
+def test_a_budget_beyond_all_bounds_stays_within_them() -> None:
+    """A hair of rounding in what follows does not end in an infinite epsilon."""
+    largest = discrete.mu(1e4, 1e-5, 13_000)
+    assert 8 < largest < 10
+    assert np.isfinite(discrete.epsilon(largest * (1 + 5e-10), 1e-5, 13_000))
+    assert np.isinf(discrete.epsilon(largest * (1 + 5e-9), 1e-5, 13_000))
+
+
 def test_rounding_over_a_run() -> None:
     """The closed form bounds the sum over epochs, and is 2^-25 sqrt(m (T - 1))."""
     generator = np.random.default_rng(0)

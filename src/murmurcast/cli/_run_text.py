@@ -44,7 +44,8 @@ def show_end(result: "Result", folder: Path) -> None:
             spread = f"{found['spread']:.4f}" if "spread" in found else ""
             worst = f"{found['worst']:.4f} (node {found['worst_node']})" if "worst" in found else ""
             rows.append((what, name.split("_", 1)[1], f"{found['mean']:.4f}", spread, worst))
-    seeds = f"{len(info['seeds'])} seed{'s' if len(info['seeds']) > 1 else ''}"
+    count = len(info["seeds"])
+    seeds = f"{count} seed{'s' if count > 1 else ''}"
     title = f"{info['algorithm']} after {int(metrics['epoch'][-1])} epochs, {seeds}"
     _tables.show_table(console, title, rows, ("model", "figure", "mean", "spread over seeds", "worst node"))
     for line in diverged(result):
@@ -55,6 +56,11 @@ def show_end(result: "Result", folder: Path) -> None:
     lines = (
         ("Privacy", f"{cost}{privacy['basis']}"),
         ("", privacy["note"]),
+        *(
+            [("", f"of one seed, named before the run: all {count} cost sqrt({count}) times mu")]
+            if cost and count > 1
+            else []
+        ),
         ("Power", f"sent over budget {_range(sent)} in the last epoch, at most {loudest:.3g} in any"),
         ("Channel", f"{int(metrics['channel_uses'][-1])} uses"),
         ("Nodes", f"lie {float(result.final('consensus_error').mean()):.3g} from their mean (root mean square)"),

@@ -58,7 +58,8 @@ def certify(
         found = recompute(_named(loaded, runs), delta)
         values = _as_dict(found, loaded, runs)
     except Altered as problem:
-        _withdraw(usual)
+        for path in (out, *(folder / CERTIFICATE for folder in runs if _is_altered(folder))):
+            _withdraw(path)
         complain(str(problem), problem.hint)
         raise typer.Exit(1) from None
     earned = found.verdict == "kept" and found.tier == "tier 1"
@@ -82,6 +83,18 @@ def _demand_once(runs: list[Path]) -> None:
     for place, folder in zip(places, runs, strict=True):
         if places.count(place) > 1:
             raise Error(f"{folder} is given twice", hint="name each run once: it was sent once")
+
+
+def _is_altered(folder: Path) -> bool:
+    """Whether this run by itself is refused."""
+    from murmurcast.accounts import account_of
+    from murmurcast.results import load_run
+
+    try:
+        account_of(load_run(folder))
+    except Altered:
+        return True
+    return False
 
 
 def _demand_not_stopped(folder: Path) -> None:

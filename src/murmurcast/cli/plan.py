@@ -53,7 +53,9 @@ def plan(
     as_json: AsJson = False,
     example: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Print a commented file to start from: paper-1, paper-2, ring or digits."),
+        typer.Option(
+            metavar="NAME", help="Print a commented file to start from: certified, digits, paper-1, paper-2 or ring."
+        ),
     ] = None,
 ) -> None:
     """Split every node's power between its model and its noise, and say what that costs in privacy.

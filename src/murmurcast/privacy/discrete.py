@@ -106,7 +106,10 @@ def epsilon(mu: ArrayLike, delta: float, samples: int = 0) -> FloatArray:
 
 @lru_cache
 def mu(epsilon_: float, delta: float, samples: int = 0) -> float:
-    """The largest mu at which `epsilon(mu, delta, samples)` is at most a budget; 0 where none is."""
+    """The largest mu at which `epsilon(mu, delta, samples)` is at most a budget; 0 where none is.
+
+    Where a larger one has no bound at all, it stays a hair away from there.
+    """
     _check.positive(epsilon=epsilon_)
     low, high = 0.0, math.sqrt(2 * epsilon_)  # order to infinity: epsilon is above rho
     if float(epsilon(1e-12, delta, samples)) > epsilon_:
@@ -116,7 +119,7 @@ def mu(epsilon_: float, delta: float, samples: int = 0) -> float:
             low = middle
         else:
             high = middle
-    return low
+    return low if np.isfinite(epsilon(high, delta, samples)) else low * (1 - 1e-9)
 
 
 def _least_over_orders(rho: FloatArray, log_inverse: FloatArray) -> FloatArray:
