@@ -1,6 +1,7 @@
 """A run's folder: what is written is read back, and what is not whole does not load."""
 
 import getpass
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -194,6 +195,15 @@ def _loads_or_is_refused(folder: Path) -> None:
         str(compare(load_run(folder)))
     except Error as problem:
         assert problem.hint  # noqa: PT017 - either way is fine, a traceback is not
+
+
+@pytest.mark.parametrize("name", ["metrics.nc", "ledger.nc", "published.npz", "experiment.toml"])
+def test_a_file_that_is_none_is_named_though_its_hash_holds(folder: Path, name: str) -> None:
+    (folder / name).write_bytes(b"\xff none")
+    info = json.loads((folder / "run.json").read_text())
+    info["sha256"][name] = hashlib.sha256(b"\xff none").hexdigest()
+    (folder / "run.json").write_text(json.dumps(info))
+    assert f"{folder / name} cannot be read" in str(refused(folder))
 
 
 @given(content=st.binary(max_size=200) | st.text(max_size=200).map(str.encode))

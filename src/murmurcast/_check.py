@@ -1,6 +1,7 @@
 """All validation and its wording."""
 
 import difflib
+import operator
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,10 +15,15 @@ _LEAST_SHARE = 1e-12
 
 
 def _array(name: str, value: ArrayLike) -> FloatArray:
+    wrong = Error(f"{name} is not made of numbers", hint=f"give {name} as a number or a list of numbers")
     try:
-        return np.asarray(value, dtype=np.float64)
+        found = np.asarray(value)
+        numbers = np.asarray(found, dtype=np.float64)
     except (TypeError, ValueError):
-        raise Error(f"{name} is not made of numbers", hint=f"give {name} as a number or a list of numbers") from None
+        raise wrong from None
+    if found.dtype.kind in "SU":  # NumPy reads "2", and whoever computes with it would not
+        raise wrong
+    return numbers
 
 
 def _demand(name: str, value: ArrayLike, expected: str, within: NDArray[np.bool_]) -> None:
@@ -81,10 +87,27 @@ def fraction(**values: ArrayLike) -> None:
 def at_least(least: int, **values: int) -> None:
     """Every value is a whole number of at least `least` (and no more than a million million)."""
     for name, value in values.items():
-        if int(value) != value or value < least:
-            raise Error(f"{name} is {value}, expected a whole number of at least {least}", hint=f"raise {name}")
+        expected = f"expected a whole number of at least {least}"
+        try:
+            enough = operator.index(value) >= least
+        except TypeError:  # 8.0 too: nobody can count with it
+            hint = f"write {name} without quotes or a decimal point, such as {max(least, 2)}"
+            raise Error(f"{name} is {value!r:.60}, {expected}", hint=hint) from None
+        if not enough:
+            raise Error(f"{name} is {value}, {expected}", hint=f"raise {name}")
         if value > 10**12:
             raise Error(f"{name} is more than a million million", hint=f"lower {name}")
+
+
+def whole_numbers(such_as: str, **values: Iterable[int]) -> tuple[int, ...]:
+    """Several whole numbers, as plain ones; `such_as` is what they may look like."""
+    ((name, value),) = values.items()
+    try:
+        return tuple(operator.index(number) for number in value)
+    except TypeError:
+        raise Error(
+            f"{name} is {value!r:.60}, expected a list of whole numbers", hint=f"give a list, such as {name}={such_as}"
+        ) from None
 
 
 def per_node(nodes: int, **values: ArrayLike) -> FloatArray:
@@ -101,7 +124,7 @@ def per_node(nodes: int, **values: ArrayLike) -> FloatArray:
 
 def observers(nodes: int, members: Iterable[int]) -> tuple[int, ...]:
     """A coalition: known nodes, each once, and somebody left to observe."""
-    unique = tuple(sorted(set(members)))
+    unique = tuple(sorted(set(whole_numbers("(0, 2)", observers=members))))
     if not unique:
         raise Error("no observer is given", hint="name at least one node, such as 0")
     for node in unique:
@@ -121,7 +144,7 @@ def frozen(array: FloatArray) -> FloatArray:
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint that offers the known word most like a mistyped one."""
     known = sorted(known)
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(word), known, n=1, cutoff=0.5)
     return f'did you mean "{close[0]}"?' if close else f"known here: {', '.join(known)}"
 
 

@@ -17,7 +17,7 @@ from murmurcast.attacks.guessing import Guesses, Numbers, guess
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
 from murmurcast.recording import Precision, promise
-from murmurcast.runner import demand_planned_for
+from murmurcast.runner import demand_algorithm, demand_planned_for, demand_settings
 
 FALSE_POSITIVE_RATES = (0.1, 0.01, 0.001)
 CURVE = tuple(float(rate) for rate in np.geomspace(1e-3, 1, 61))  # false-positive rates to draw
@@ -25,6 +25,7 @@ NOTE = "an audit can refute a promise, not prove it: what it did not try may sti
 Verdict = Literal["not falsified", "FALSIFIED", "nothing is promised"]
 _CANARIES = 16_000  # enough to find halved noise where epsilon 0.3 is promised at delta 1e-5
 _FEWEST = 100
+_MOST = 10_000_000  # of which every adversary keeps a reading for every epoch
 _BEST_MU = 2.5  # canaries of a larger mu are guessed nearly always right, whatever is done to the noise
 _SURE_OF_POWER = 0.9
 _BOUNDS = 4  # of every attack: two of mu, two of epsilon; all hold together
@@ -177,7 +178,8 @@ def audit(
     Args:
         algorithm: What the nodes claim to do; it carries the plan and the promise.
         problem: What they learn; it must be the one that was planned for.
-        actual: What the nodes really do, such as an implementation of your own; the algorithm itself by default.
+        actual: What the nodes really do, such as an implementation of your own; the algorithm itself by default. It
+            runs for as many epochs, over the same kind of medium.
         target: The node under attack; the one that pays most by default.
         coalition: Receivers that act together; everybody but the target by default.
         runs: How many runs; by default as many as make about 16,000 canaries.
@@ -187,8 +189,10 @@ def audit(
         on_stage: Told what begins.
         on_epoch: Told (epochs done, epochs in all) of the stage.
     """
-    plan, nodes = algorithm.plan, algorithm.plan.network.nodes
     demand_planned_for(algorithm, problem)
+    actual = algorithm if actual is None else actual
+    _demand_alike(algorithm, actual)
+    plan, nodes = algorithm.plan, algorithm.plan.network.nodes
     _check.fraction(confidence=confidence)
     promised = promise(algorithm, problem).mu
     cost = np.where(np.isinf(promised), plan.certificate.mu, promised)
@@ -198,11 +202,12 @@ def audit(
     runs = -(-_CANARIES // problem.dim) if runs is None else runs
     _check.at_least(1, runs=runs)
     _check.at_least(0, seed=seed)
-    _demand_enough(runs * problem.dim)
+    demand_settings((seed,), None, None, precision)
+    _demand_enough(runs, problem.dim)
     share = min(1.0, _BEST_MU / max(float(cost[target]), _BEST_MU))
     precision = "float64" if plan.budget.noise_source == "secure" else precision
     planted = canaries.draw(plan, target, problem.dim, runs, share, seed)
-    system = System(algorithm, actual or algorithm, problem, planted, seed, precision, on_stage, on_epoch)
+    system = System(algorithm, actual, problem, planted, seed, precision, on_stage, on_epoch)
     evidence = gather(system, members)
     on_stage("guessing")
     limit, delta = share * float(promised[target]), plan.budget.delta
@@ -314,16 +319,37 @@ def _by_world(statistic: FloatArray, signs: FloatArray) -> tuple[FloatArray, Flo
     return absent[:trials], present[:trials]
 
 
-def _demand_enough(count: int) -> None:
-    if count < _FEWEST:
-        raise Error(f"{count} canaries are too few to learn from and to count", hint="raise the number of runs")
+def _demand_alike(claimed: Algorithm, actual: Algorithm) -> None:
+    """What is done can be held against what is claimed, signal by signal."""
+    demand_algorithm(actual)
+    for what, of in (
+        ("number of nodes", lambda one: one.plan.network.nodes),
+        ("number of epochs", lambda one: one.plan.schedule.epochs),
+        ("medium", lambda one: type(one.medium).__name__),
+    ):
+        if of(actual) != of(claimed):
+            raise Error(
+                f"actual has another {what} than what is claimed: {of(actual)}, not {of(claimed)}",
+                hint="make both from one plan and for one medium, or audit actual by itself",
+            )
+
+
+def _demand_enough(runs: int, each: int) -> None:
+    if runs * each < _FEWEST:
+        raise Error(f"{runs * each} canaries are too few to learn from and to count", hint="raise the number of runs")
+    if runs > 1 and runs * each > _MOST:
+        raise Error(
+            f"{runs} runs of {each} canaries each are more than {_MOST:,} canaries", hint="lower the number of runs"
+        )
 
 
 def _coalition(nodes: int, target: int, given: tuple[int, ...] | None) -> tuple[int, ...]:
-    if not 0 <= target < nodes:
+    _check.at_least(0, target=target)
+    if target >= nodes:
         raise Error(f"target is {target}, and nodes are 0 to {nodes - 1}", hint="name one of them")
-    members = given if given is not None else tuple(node for node in range(nodes) if node != target)
-    members = tuple(sorted(_check.observers(nodes, members)))
+    everybody = (node for node in range(nodes) if node != target)
+    members = _check.whole_numbers("(0, 2)", coalition=everybody if given is None else given)
+    members = _check.observers(nodes, members)
     if target in members:
         raise Error(f"node {target} is in the coalition against itself", hint="name another target, or leave it out")
     return members

@@ -16,7 +16,7 @@ from murmurcast.accounts import Account, Tier, account_of
 from murmurcast.errors import Error
 from murmurcast.ledgers import data_of
 from murmurcast.privacy.curves import EXACT, Curve, note
-from murmurcast.results import Result
+from murmurcast.results import Result, listed
 
 Verdict = Literal["kept", "broken", "nothing is promised"]
 _ADVERSARY: dict[Tier, str] = {
@@ -91,13 +91,11 @@ def certify(runs: Result | Sequence[Result], delta: float | None = None) -> Cert
         Altered: A ledger is incomplete, out of range, or at odds with itself or with the rest of its run.
         Error: Runs that do not compose: other units, other numbers of nodes, the same noise twice.
     """
-    listed = [runs] if isinstance(runs, Result) else list(runs)
-    if not listed:
-        raise Error("no run is given", hint="name at least one")
+    together = listed([runs] if isinstance(runs, Result) else runs)
     if delta is not None:
         _check.fraction(delta=delta)
-    _demand_same_data(listed)
-    return _composed([account_of(run) for run in listed], delta)
+    _demand_same_data(together)
+    return _composed([account_of(run) for run in together], delta)
 
 
 def _composed(accounts: list[Account], delta: float | None) -> Certified:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from murmurcast.errors import Error
-from murmurcast.results import Result, spread_over_seeds
+from murmurcast.results import Result, listed, spread_over_seeds
 
 
 class Row(NamedTuple):
@@ -93,8 +93,7 @@ def compare(*runs: Result, metric: str | None = None, mark: float | None = None)
             "own_loss" where there is no accuracy.
         mark: Time how soon runs reach this; by default what the weakest of them ends with.
     """
-    if not runs:
-        raise Error("no run is given", hint="name at least one")
+    runs = tuple(listed(runs))
     if mark is not None and not np.isfinite(mark):
         raise Error(f"mark is {mark:g}, expected a finite number", hint="give an accuracy or a loss to reach")
     metric = metric or next(

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from murmurcast import _check
@@ -263,22 +263,36 @@ class Plan:
         """A line for each way this setting breaks."""
         return cautions(self)
 
-    def mu_until(self, last: "NDArray[np.int64]") -> FloatArray:
+    def mu_until(self, last: ArrayLike) -> FloatArray:
         """[nodes] the certificate's mu where node j sends up to epoch last_j only, fixed before the run.
+
+        Args:
+            last: The last epoch in which a node sends, one number or [nodes].
 
         Guarantees:
             As `certificate`. Who stops when must not depend on anybody's data.
         """
-        exposed = certificates.exposure(self.schedule.steps, self.schedule.noise_course, self.z, last)
-        return self._mu(exposed, run_curve(self.problem, self.budget.noise_source, int(last.max())))
+        ends, epochs = _check.per_node(self.network.nodes, last=last), self.schedule.epochs
+        if not ((ends >= 1) & (ends <= epochs) & (ends % 1 == 0)).all():
+            raise Error(
+                f"last is {last!r:.60}, and the plan has {epochs} epochs", hint=f"name epochs from 1 to {epochs}"
+            )
+        exposed = certificates.exposure(self.schedule.steps, self.schedule.noise_course, self.z, ends)
+        return self._mu(exposed, run_curve(self.problem, self.budget.noise_source, int(ends.max())))
 
     def until(self, epochs: int) -> "Plan":
         """The first epochs of this plan: same split, same noise, same steps, and what they cost."""
-        return replace(self, schedule=replace(self.schedule, epochs=epochs), z=self.z[:epochs])
+        schedule = replace(self.schedule, epochs=epochs)
+        if epochs > self.schedule.epochs:
+            raise Error(
+                f"epochs is {epochs}, and the plan has {self.schedule.epochs}", hint="lower it, or plan for more"
+            )
+        return replace(self, schedule=schedule, z=self.z[:epochs])
 
     def linear_common(self, observers: tuple[int, ...]) -> FloatArray:
         """[nodes] mu the observers reach under linear gradients, all changes in one direction. A diagnostic."""
-        return linear.common_direction(self._dense_weights(), observers, self.effective_noise, self._push())
+        arguments = (self._dense_weights(), _check.observers(self.network.nodes, observers))
+        return linear.common_direction(*arguments, self.effective_noise, self._push())
 
     def linear(self, observers: tuple[int, ...], on_target: Count = quiet) -> linear.Linear:
         """What the observers learn of every node under linear gradients: a diagnostic, not a guarantee."""

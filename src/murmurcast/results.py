@@ -8,6 +8,8 @@ import hashlib
 import io
 import json
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,15 +106,25 @@ def load_run(folder: Path | str) -> Result:
         contents[name] = _read(folder / name)
         if hashlib.sha256(contents[name]).hexdigest() != hashes.get(name):
             raise Altered(f"{folder / name} is not what the run wrote", hint="run it again, or restore the file")
-    try:
-        return _result(contents, info)
-    except soundness.Unsound as problem:
-        raise Altered(f'run "{folder}": {problem}', hint="restore the run's folder, or run it again") from None
-    except _files.UNREADABLE as problem:
-        # Somebody made the hashes anew, and left files that are none.
-        raise Altered(
-            f"a file in {folder} cannot be read ({type(problem).__name__})", hint="run it again, or restore the folder"
-        ) from None
+    return _result(folder, contents, info)
+
+
+def listed(runs: object) -> list[Result]:
+    """Several runs, at least one: the name of a folder is none."""
+    if isinstance(runs, Result):
+        raise Error("a run by itself is given, expected a list of runs", hint="put it in brackets: [run]")
+    given: list[Any] = list(runs) if isinstance(runs, Iterable) and not isinstance(runs, str) else [runs]
+    if not given:
+        raise Error("no run is given", hint="name at least one")
+    for run in given:
+        if isinstance(run, str | Path):
+            raise Error(f'"{run}" is a name, not a run', hint=f'read the run first: mc.load_run("{run}")')
+        if not isinstance(run, Result):
+            raise Error(
+                f"{type(run).__name__} is given, expected a run",
+                hint="give what mc.run or mc.load_run returned, each by itself",
+            )
+    return given
 
 
 def file_hashes(folder: Path | str) -> dict[str, str]:
@@ -120,17 +132,34 @@ def file_hashes(folder: Path | str) -> dict[str, str]:
     return _read_info(Path(folder))[1]
 
 
-def _result(contents: dict[str, bytes], info: dict[str, Any]) -> Result:
-    with np.load(io.BytesIO(contents[MODELS])) as models:
+def _result(folder: Path, contents: dict[str, bytes], info: dict[str, Any]) -> Result:
+    with _reading(folder, RUN):
+        soundness.demand_info(info)
+    with _reading(folder, METRICS):
+        metrics = _dataset(contents[METRICS])
+        soundness.demand_metrics(metrics, info)
+    with _reading(folder, LEDGER):
+        ledger = _dataset(contents[LEDGER])
+        soundness.demand_ledger(ledger, info)
+    with _reading(folder, MODELS), np.load(io.BytesIO(contents[MODELS])) as models:
         published = models["published"]
-    metrics, ledger = _dataset(contents[METRICS]), _dataset(contents[LEDGER])
-    soundness.demand_info(info)
-    soundness.demand_metrics(metrics, info)
-    soundness.demand_ledger(ledger, info)
-    soundness.demand_published(published, info)
-    return Result(
-        metrics=metrics, ledger=ledger, published=published, info=info, experiment=contents[EXPERIMENT].decode()
-    )
+        soundness.demand_published(published, info)
+    with _reading(folder, EXPERIMENT):
+        experiment = contents[EXPERIMENT].decode()
+    return Result(metrics=metrics, ledger=ledger, published=published, info=info, experiment=experiment)
+
+
+@contextmanager
+def _reading(folder: Path, name: str) -> Iterator[None]:
+    """Whatever goes wrong is this file's fault: its hash holds, so somebody made the hashes anew."""
+    try:
+        yield
+    except soundness.Unsound as problem:
+        raise Altered(f'run "{folder}": {problem}', hint="restore the run's folder, or run it again") from None
+    except _files.UNREADABLE as problem:
+        raise Altered(
+            f"{folder / name} cannot be read ({type(problem).__name__})", hint="run it again, or restore the file"
+        ) from None
 
 
 def _dataset(content: bytes) -> "xr.Dataset":

@@ -1,6 +1,5 @@
 """Runs an algorithm on a problem for several seeds, and makes a result of it."""
 
-import operator
 import os
 import signal
 import threading
@@ -86,7 +85,7 @@ def run(
     Raises:
         KeyboardInterrupt: After Ctrl-C, once the checkpoint is written.
     """
-    seeds = tuple(operator.index(seed) for seed in seeds)
+    seeds = _check.whole_numbers("range(3)", seeds=seeds)
     demand_settings(seeds, evaluate_every, checkpoint_every, precision)
     demand_planned_for(algorithm, problem)
     algorithm = with_ends(algorithm, stop_after, drops)
@@ -305,8 +304,18 @@ def demand_one_go(source: NoiseSource, seeds: tuple[int, ...], resume: bool, che
         raise Error("a run with secure noise keeps no checkpoints", hint="remove run.checkpoint_every")
 
 
+def demand_algorithm(algorithm: Algorithm) -> None:
+    """This is an algorithm, and not the plan it is made from."""
+    if not isinstance(algorithm, Algorithm):
+        raise Error(
+            f"{type(algorithm).__name__} is given, expected an algorithm",
+            hint="make one from a plan: mc.power_controlled(plan)",
+        )
+
+
 def demand_planned_for(algorithm: Algorithm, problem: Problem) -> None:
-    """The plan's promise is about this problem: as many nodes, the same clip, the same fixed averages."""
+    """The plan is about this problem: as many nodes and parameters, the same clip, the same fixed averages."""
+    demand_algorithm(algorithm)
     plan = algorithm.plan
     if plan.network.nodes != problem.nodes:
         raise Error(
@@ -323,6 +332,11 @@ def demand_planned_for(algorithm: Algorithm, problem: Problem) -> None:
     if secure.is_secure(plan) and not _counted_alike(plan.problem, problem):
         raise Error(
             "rounding was counted for another number of parameters, or of examples per node",
+            hint="plan for this problem: mc.plan(network, problem, ...)",
+        )
+    if plan.problem.dim not in (None, problem.dim):
+        raise Error(
+            f"the plan was made for {plan.problem.dim} parameters, the problem has {problem.dim}",
             hint="plan for this problem: mc.plan(network, problem, ...)",
         )
     if problem.clipping != "none" and plan.problem.clip != problem.clip:

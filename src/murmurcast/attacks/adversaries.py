@@ -15,6 +15,7 @@ from murmurcast.attacks.eavesdropper import overhear
 from murmurcast.attacks.evidence import Evidence
 from murmurcast.attacks.replay import replay
 from murmurcast.attacks.transcript import Transcript, bytes_of_tape, transcripts
+from murmurcast.errors import Error
 from murmurcast.privacy import linear
 from murmurcast.problems.base import Problem
 from murmurcast.recording import Precision
@@ -65,11 +66,28 @@ def gather(system: System, coalition: tuple[int, ...]) -> dict[str, Evidence]:
         system.on_stage("running")
         planted = canaries.planted(system.actual, here, system.problem.shape)
         transcript = transcripts(planted, system.problem, seeds, system.precision, system.on_epoch)
+        _demand_numbers(transcript)
         parts.append({who: found for make in adversaries for who, found in make(here, transcript, seeds).items()})
     return {
         who: Evidence(np.concatenate([part[who].readings for part in parts], axis=1), found.shift)
         for who, found in parts[0].items()
     }
+
+
+def _demand_numbers(transcript: Transcript) -> None:
+    """Of what is not a number nothing can be learned, and nothing shown."""
+    for does, values, axis in (
+        ("sends", transcript.sent, 2),
+        ("hears", transcript.heard, 2),
+        ("publishes", transcript.published, 1),
+    ):
+        wrong = ~np.isfinite(values)
+        if wrong.any():
+            first = np.unravel_index(np.argmax(wrong), wrong.shape)
+            raise Error(
+                f"node {first[axis]} {does} what is no finite number",
+                hint="look for overflow and division by 0 in what the nodes do, and for steps that are too large",
+            )
 
 
 def _groups(system: System) -> "Iterator[list[int]]":

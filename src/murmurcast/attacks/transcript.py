@@ -4,7 +4,6 @@ The algorithm is wrapped, not the engine: its state also carries a tape, and `up
 that the engine hands it. Noise, channel and compiled loop are those of `murmurcast.run`.
 """
 
-import operator
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from murmurcast import _check
 from murmurcast._progress import Count, quiet
 from murmurcast.algorithms.base import Air, Algorithm, Leaf, Local, Model, Slots
 from murmurcast.engine import layout as layouts
@@ -94,7 +94,7 @@ def transcripts(
     Raises:
         Error: Nothing is on the air, or the tape would be too large.
     """
-    seeds = tuple(operator.index(seed) for seed in seeds)
+    seeds = _check.whole_numbers("range(3)", seeds=seeds)
     demand_settings(seeds, None, None, precision)
     demand_planned_for(algorithm, problem)
     dtype, epochs = np.dtype(precision), algorithm.plan.schedule.epochs

@@ -75,7 +75,8 @@ def main() -> None:
         _fail(f"the output cannot be written: {problem.strerror}", "free some space, or write elsewhere")
     except (ArithmeticError, MemoryError) as problem:
         _fail(
-            f"the numbers are too large to compute with ({problem})", "bring nodes, epochs and values to a usual size"
+            f"the numbers are too large to compute with ({problem})",
+            "bring nodes, epochs, runs and values to a usual size",
         )
     sys.exit(status if isinstance(status, int) else 0)
 

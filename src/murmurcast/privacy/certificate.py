@@ -13,7 +13,6 @@ sent.
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
@@ -39,9 +38,7 @@ class Certificate(NamedTuple):
     unit: Unit
 
 
-def exposure(
-    steps: FloatArray, noise_course: FloatArray, z: FloatArray, last: "NDArray[np.int64] | None" = None
-) -> FloatArray:
+def exposure(steps: FloatArray, noise_course: FloatArray, z: FloatArray, last: FloatArray | None = None) -> FloatArray:
     """sum_{t=1}^{T-1} ( gamma_t / (z_jj,t course_t+1) )^2: how much a run exposes per unit of sensitivity over noise.
 
     Args:

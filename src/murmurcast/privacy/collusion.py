@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
 from murmurcast.privacy import linear
@@ -79,6 +80,7 @@ def collusion(
         on_coalition: Called with (coalitions done, coalitions in all).
     """
     linear.demand_numbers(effective_noise, push)
+    _check.not_negative(seconds=seconds)
     nodes = len(weights)
     each = likely_seconds(nodes, len(push))
     alone = _affordable(min(seconds, _FOR_RECEIVERS) if np.isfinite(seconds) else seconds, each, nodes)

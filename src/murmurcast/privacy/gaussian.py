@@ -18,6 +18,7 @@ from scipy.special import erfcx, log_ndtr, ndtri
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast.errors import Error
 
 _NODES, _QUADRATURE = np.polynomial.legendre.leggauss(12)
 
@@ -68,7 +69,9 @@ def mu(epsilon: ArrayLike, delta: ArrayLike) -> FloatArray:
     # An upper end: epsilon/mu - mu/2 = -tail, so far to the left that the curve has passed delta.
     tail = 3 + np.abs(ndtri(delta_))
     high = np.maximum(tail + np.sqrt(tail * tail + 2 * epsilon_), 2 * low)
-    return _root(lambda m, e, d: _log_delta(e, m) - np.log(d), low * (1 - 1e-12), high, (epsilon_, delta_))
+    found = _root(lambda m, e, d: _log_delta(e, m) - np.log(d), low * (1 - 1e-12), high, (epsilon_, delta_))
+    _demand_found(found, epsilon_, delta_)
+    return found
 
 
 def compose(mus: ArrayLike) -> float:
@@ -109,6 +112,15 @@ def _log_delta(epsilon: FloatArray, mu: FloatArray) -> FloatArray:
 
 def _mills(x: FloatArray) -> FloatArray:
     return math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2))
+
+
+def _demand_found(mu: FloatArray, epsilon: FloatArray, delta: FloatArray) -> None:
+    """Rounding hides where the curve crosses delta once epsilon is far below delta, or beyond all measure."""
+    lost = np.isnan(mu)
+    if lost.any():
+        value, beside = epsilon[lost][0], delta[lost][0]
+        size, way = ("small", "raise") if value < 1 else ("large", "lower")
+        raise Error(f"epsilon {value:g} is too {size} to compute with at delta {beside:g}", hint=f"{way} epsilon")
 
 
 def _root(

@@ -27,7 +27,7 @@ from murmurcast.reports.page import (
     number,
     render,
 )
-from murmurcast.results import Result
+from murmurcast.results import Result, listed
 
 PAPER = (
     "Amir Ziaeddini, Yauhen Yakimenka, Jörg Kliewer. Differentially-Private Decentralized Learning in Heterogeneous "
@@ -61,8 +61,7 @@ def demand_path(path: Path) -> None:
 
 def page_of(runs: Sequence[Result]) -> str:
     """The page as text."""
-    if not runs:
-        raise Error("no run is given", hint="name at least one")
+    runs = listed(runs)
     names = charts.labels(runs)
     title = f"Run {names[0]}" if len(runs) == 1 else f"{len(runs)} runs side by side"
     made = f"Made by murmurcast {version('murmurcast')} from the runs' own files. All of it is in this one file."

@@ -1,0 +1,174 @@
+"""Slips in Python: every one ends in an error with a way out, none in a traceback or in silence."""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import murmurcast as mc
+from tests.conftest import asymmetric_network
+
+NODES, EPOCHS, DIM = 5, 8, 40
+
+
+@cache
+def problem(nodes: int = NODES, dim: int = DIM) -> mc.Quadratic:
+    return mc.Quadratic.random(nodes, dim, seed=1)
+
+
+@cache
+def planned(epochs: int = EPOCHS, nodes: int = NODES) -> mc.Plan:
+    schedule = mc.Schedule(epochs=epochs, step=0.1)
+    return mc.plan(asymmetric_network(3, nodes), problem(nodes), mc.Budget(epsilon=2.0), schedule)
+
+
+@cache
+def claimed() -> mc.Algorithm:
+    return mc.power_controlled(planned())
+
+
+@cache
+def result() -> mc.Result:
+    return mc.run(claimed(), problem())
+
+
+def refused(slip: Callable[[], object], words: str, way_out: str) -> None:
+    with pytest.raises(mc.Error, match=words) as caught:
+        slip()
+    assert way_out in caught.value.hint
+
+
+def not_numbers() -> mc.Algorithm:
+    algorithm = claimed()
+    return algorithm._replace(send=lambda here, state, noise: jnp.nan * algorithm.send(here, state, noise))
+
+
+def publishes_no_numbers() -> mc.Algorithm:
+    algorithm = claimed()
+
+    def update(*arguments: Any) -> Any:
+        state = algorithm.update(*arguments)
+        return state._replace(published=jnp.inf * state.published)
+
+    return algorithm._replace(update=update)
+
+
+@pytest.mark.parametrize(
+    ("actual", "words", "way_out"),
+    [
+        (lambda: mc.mped2fl(planned()), "another medium .* Slots, not Air", "one medium"),
+        (lambda: mc.central_dp(planned()), "another medium .* Server, not Air", "one medium"),
+        (lambda: mc.power_controlled(planned(12)), "number of epochs .* 12, not 8", "one plan"),
+        (lambda: mc.power_controlled(planned(6)), "number of epochs .* 6, not 8", "one plan"),
+        (lambda: mc.power_controlled(planned(nodes=6)), "number of nodes .* 6, not 5", "one plan"),
+        (planned, "Plan is given", "mc.power_controlled(plan)"),
+        (not_numbers, "node 0 sends what is no finite number", "division by 0"),
+        (publishes_no_numbers, "node 0 publishes what is no finite number", "division by 0"),
+    ],
+)
+def test_what_cannot_be_held_against_the_claim(actual: Callable[[], Any], words: str, way_out: str) -> None:
+    refused(lambda: mc.audit(claimed(), problem(), actual=actual(), runs=10), words, way_out)
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "way_out"),
+    [
+        ({"target": "0"}, "target is '0'", "without quotes"),
+        ({"target": 1.0}, r"target is 1\.0", "decimal point"),
+        ({"target": -1}, "target is -1", "raise target"),
+        ({"coalition": 1}, "coalition is 1", "coalition=(0, 2)"),
+        ({"coalition": (1.0,)}, r"coalition is \(1\.0,\)", "coalition=(0, 2)"),
+        ({"seed": "a"}, "seed is 'a'", "without quotes"),
+        ({"seed": 1.0}, r"seed is 1\.0", "decimal point"),
+        ({"precision": "x"}, 'precision is "x"', "float32"),
+        ({"precision": 32}, 'precision is "32"', "float32"),
+        ({"confidence": "0.9"}, "confidence is not made of numbers", "as a number"),
+        ({"runs": 99_999_999_999}, "99999999999 runs of 40 canaries", "lower the number of runs"),
+    ],
+)
+def test_wishes_of_another_kind(options: dict[str, Any], words: str, way_out: str) -> None:
+    refused(lambda: mc.audit(claimed(), problem(), **options), words, way_out)
+
+
+@pytest.mark.parametrize(
+    ("slip", "words", "way_out"),
+    [
+        (lambda: mc.certify("runs/my"), '"runs/my" is a name', 'mc.load_run("runs/my")'),  # type: ignore[arg-type]
+        (lambda: mc.certify([Path("runs/my")]), '"runs/my" is a name', "mc.load_run"),  # type: ignore[list-item]
+        (lambda: mc.certify([]), "no run is given", "at least one"),
+        (lambda: mc.compare("runs/my"), '"runs/my" is a name', "mc.load_run"),  # type: ignore[arg-type]
+        (lambda: mc.compare([result()]), "list is given", "each by itself"),  # type: ignore[arg-type]
+        (lambda: mc.report(result(), "x.html"), "a run by itself", "[run]"),  # type: ignore[arg-type]
+        (lambda: mc.report("runs/my", "x.html"), '"runs/my" is a name', "mc.load_run"),  # type: ignore[arg-type]
+        (lambda: mc.audit(planned(), problem()), "Plan is given", "mc.power_controlled(plan)"),  # type: ignore[arg-type]
+        (lambda: mc.run(planned(), problem()), "Plan is given", "mc.power_controlled(plan)"),  # type: ignore[arg-type]
+        (lambda: mc.run(claimed(), problem(), seeds=3), "seeds is 3", "seeds=range(3)"),  # type: ignore[arg-type]
+        (lambda: mc.run(claimed(), problem(), seeds=(0.5,)), r"seeds is \(0\.5,\)", "seeds=range(3)"),  # type: ignore[arg-type]
+        (lambda: mc.run(claimed(), problem(dim=20)), "made for 40 parameters", "plan for this problem"),
+        (lambda: mc.audit(claimed(), problem(dim=20)), "made for 40 parameters", "plan for this problem"),
+    ],
+)
+def test_one_thing_for_another(
+    slip: Callable[[], object], words: str, way_out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(slip, words, way_out)
+
+
+@pytest.mark.parametrize(
+    ("slip", "words", "way_out"),
+    [
+        (lambda plan: plan.linear(0), "observers is 0", "observers=(0, 2)"),
+        (lambda plan: plan.linear(("a",)), "observers is", "observers=(0, 2)"),
+        (lambda plan: plan.linear_common(0), "observers is 0", "observers=(0, 2)"),
+        (lambda plan: plan.amplified(0, 1.0), "observers is 0", "observers=(0, 2)"),
+        (lambda plan: plan.collusion("a"), "seconds is not made of numbers", "a number"),
+        (lambda plan: plan.collusion(-1), "seconds is -1", "0 or more"),
+        (lambda plan: plan.collusion(math.nan), "seconds is nan", "0 or more"),
+        (lambda plan: plan.until(99), "epochs is 99, and the plan has 8", "lower it"),
+        (lambda plan: plan.until("x"), "epochs is 'x'", "without quotes"),
+        (lambda plan: plan.mu_until("x"), "last is not made of numbers", "a number"),
+        (lambda plan: plan.mu_until([3, 3]), r"last has shape \(2,\)", "one entry per node"),
+        (lambda plan: plan.mu_until(99), "last is 99, and the plan has 8 epochs", "1 to 8"),
+        (lambda plan: plan.mu_until(0), "last is 0", "1 to 8"),
+        (lambda plan: plan.mu_until(2.5), r"last is 2\.5", "1 to 8"),
+    ],
+)
+def test_questions_to_a_plan(slip: Callable[[Any], object], words: str, way_out: str) -> None:
+    refused(lambda: slip(planned()), words, way_out)
+
+
+def test_a_last_epoch_for_all_nodes_is_that_of_every_node() -> None:
+    alike = [planned().mu_until(last) for last in (3, [3] * NODES, np.full(NODES, 3))]
+    np.testing.assert_array_equal(alike, [planned().until(3).certificate.mu] * 3)
+
+
+@pytest.mark.parametrize(
+    ("slip", "words", "way_out"),
+    [
+        (lambda: mc.Schedule(epochs="x"), "epochs is 'x'", "without quotes"),  # type: ignore[arg-type]
+        (lambda: mc.Schedule(epochs=8.0), r"epochs is 8\.0", "decimal point"),  # type: ignore[arg-type]
+        (lambda: mc.Schedule(epochs=math.nan), "epochs is nan", "such as 2"),  # type: ignore[arg-type]
+        (lambda: mc.Schedule(epochs=None), "epochs is None", "such as 2"),  # type: ignore[arg-type]
+        (lambda: mc.Budget(epsilon="2"), "epsilon is not made of numbers", "a number"),  # type: ignore[arg-type]
+        (lambda: mc.Budget(epsilon=2.0, unit=3), 'unit is "3"', "record"),  # type: ignore[arg-type]
+    ],
+)
+def test_settings_of_another_kind(slip: Callable[[], object], words: str, way_out: str) -> None:
+    refused(slip, words, way_out)
+
+
+@pytest.mark.parametrize("noise", ["auto", 10.0])
+def test_an_epsilon_that_rounding_swallows_is_named(noise: Any) -> None:
+    schedule = mc.Schedule(epochs=EPOCHS, noise_to_step=noise)
+    refused(
+        lambda: mc.plan(asymmetric_network(3, NODES), problem(), mc.Budget(epsilon=1e-20), schedule),
+        "epsilon 1e-20 is too small",
+        "raise epsilon",
+    )
+    refused(lambda: mc.gaussian.mu([1.0, 1e20], 1e-5), r"epsilon 1e\+20 is too large", "lower epsilon")
