@@ -91,7 +91,7 @@ def _adversaries(system: System, coalition: tuple[int, ...]) -> list[Adversary]:
 
     def receiver(members: tuple[int, ...], name: str) -> Adversary:
         def listen(here: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:
-            system.on_stage(f"{name} listens")
+            system.on_stage(f"{name} listen{'s' if len(members) == 1 else ''}")
             hidden = linear.hidden_from(plan.mixing.weights.toarray(), members)
             followed = replay(system.claimed, system.problem, here, hidden, seeds)
             seen = receivers.view(plan, transcript, members)
