@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.text import Text
@@ -24,6 +24,13 @@ class Bar(NamedTuple):
 
     stage: Stage
     counted: Count
+
+
+class _Spinner(SpinnerColumn):
+    """Turns as long as the bar shows: a stage may go on after its count is full."""
+
+    def render(self, task: Task) -> RenderableType:
+        return self.spinner.render(task.get_time())
 
 
 class _Clock(ProgressColumn):
@@ -47,7 +54,7 @@ def stages(console: Console, first: str) -> Iterator[Bar]:
         first: The stage that begins at once.
     """
     words, count = TextColumn("{task.description}"), TextColumn("{task.fields[count]}")
-    columns = (SpinnerColumn(), words, BarColumn(), count, _Clock(console.get_time()))
+    columns = (_Spinner(), words, BarColumn(), count, _Clock(console.get_time()))
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         # A task that once had a total keeps it, so every stage is a task of its own.
         task = bar.add_task(escape(first), total=None, count="")
