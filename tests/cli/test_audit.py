@@ -101,11 +101,23 @@ def test_nothing_promised_is_said(call: Call) -> None:
     assert "warning: gradients are not clipped" in unclipped.out
 
 
+def test_a_coalition_that_cannot_attack_is_a_warning(call: Call, folder: Path) -> None:
+    arguments = ("my.toml", "--runs", "5", "--coalition", "0,2", "--target", "1", "--set", "algorithm.name=mped2fl")
+    words = "receivers 0, 2 did not attack"
+    shown = call(*arguments, "--out", "audit.html")
+    assert "warning: coalition: " in shown.out
+    assert words in shown.out
+    assert words in (folder / "audit.html").read_text()
+    (line,) = json.loads(call(*arguments, "--json").out)["warnings"]
+    assert words in line
+
+
 def test_a_page_is_written_and_nobody_elses_file_is_lost(call: Call, folder: Path) -> None:
-    done = call("my.toml", "--runs", "5", "--out", "audit.html")
+    done = call("my.toml", "--runs", "5", "--out", "audit.html", "--set", "problem.batch=5")
     assert done.code == 0, done.err
     page = (folder / "audit.html").read_text()
-    for words in ("Audit of my.toml", "eavesdropper", "Alarms, right and wrong", "epsilon = 2.0"):
+    warned = "Minibatches: no amplification by sampling"
+    for words in ("Audit of my.toml", "eavesdropper", "Alarms, right and wrong", "epsilon = 2.0", warned):
         assert words in page
     (folder / "mine.html").write_text("my own")
     refused = call("my.toml", "--runs", "5", "--out", "mine.html")

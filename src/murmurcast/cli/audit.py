@@ -101,7 +101,7 @@ def _write_page(
     if isinstance(problem, SoftmaxRegression) and image_side(problem.data.dataset):
         pictures = run_inversion(problem.data.dataset, seed=0, on_stage=on_stage)
     on_stage("writing the page")
-    audits.write(found, experiment.as_toml(), file.name, out, pictures)
+    audits.write(found, experiment.as_toml(), file.name, out, pictures, experiment.warnings)
 
 
 def _members(names: str) -> tuple[int, ...]:
@@ -128,7 +128,7 @@ def _as_dict(found: "Audit", experiment: "Experiment") -> dict[str, Any]:
         "falsified_by": list(found.falsified_by),
         "caught_from": found.caught_from,
         "note": NOTE,
-        "warnings": list(experiment.warnings),
+        "warnings": [*found.warnings, *experiment.warnings],
     }
 
 
@@ -150,7 +150,7 @@ def _show(found: "Audit", experiment: "Experiment", page: Path | None) -> None:
     _tables.show_table(console, f"What adversaries learn of node {found.target}", rows, headings, note)
     for heading, line in (*found.summary, ("Note", NOTE)):
         console.print(f"[bold]{heading:<8}[/bold] {plain(line)}", soft_wrap=True)
-    for line in experiment.warnings:
+    for line in (*found.warnings, *experiment.warnings):
         console.print(f"[yellow]warning:[/yellow] {plain(line)}")
     if page is not None:
         console.print(f"[bold]Page[/bold]     {plain(str(page))}")
