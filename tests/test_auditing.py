@@ -331,5 +331,18 @@ def test_ends_fixed_beforehand_are_attacked_as_they_are() -> None:
     assert (silent.mu_promised, silent.verdict) == (0.0, "not falsified")
     dropped = audit(with_ends(algorithm, drops={TARGET: 5}), problem, runs=200, target=TARGET)
     assert [attack.adversary for attack in dropped.attacks] == ["eavesdropper", "published, with the air"]
-    assert dropped.verdict == "not falsified"
+    assert (dropped.verdict, dropped.warnings) == ("not falsified", ())
     assert 0.3 * dropped.mu_promised < dropped.attacks[0].mu < dropped.mu_promised < mu_promised()
+
+
+def test_a_coalition_that_cannot_attack_is_a_warning() -> None:
+    ours = claimed()
+    dropped = with_ends(ours, drops={TARGET: 5})
+    own = ours._replace(name="mine", settings={})
+    for algorithm, words in ((mped2fl(ours.plan), "mped2fl"), (dropped, "drop out"), (own, "mine")):
+        found = audit(algorithm, bowls(5), runs=5, target=TARGET, coalition=(0, 1))
+        assert [attack.adversary for attack in found.attacks] == ["eavesdropper", "published, with the air"]
+        (line,) = found.warnings
+        assert "receivers 0, 1 did not attack" in line
+        assert words in line
+    assert audit(ours, bowls(5), runs=5, target=TARGET, coalition=(0, 1)).warnings == ()

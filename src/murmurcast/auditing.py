@@ -11,7 +11,7 @@ from murmurcast._check import FloatArray
 from murmurcast._progress import Count, Stage, quiet
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.attacks import bounds, canaries, clipping, one_run
-from murmurcast.attacks.adversaries import System, gather
+from murmurcast.attacks.adversaries import System, gather, receivers_attack
 from murmurcast.attacks.evidence import Evidence
 from murmurcast.attacks.guessing import Guesses, Numbers, guess
 from murmurcast.errors import Error
@@ -85,6 +85,7 @@ class Audit:
         attacks: What every adversary showed.
         clip: Largest change of the target's gradient that hostile data made, as a share of the sensitivity; None where
             no data could be made hostile.
+        warnings: What was asked for and not done.
     """
 
     algorithm: str
@@ -100,6 +101,7 @@ class Audit:
     epsilon_whole: float
     attacks: tuple[Attack, ...]
     clip: float | None
+    warnings: tuple[str, ...] = ()
 
     @property
     def true_positives_allowed(self) -> tuple[float, ...]:
@@ -181,7 +183,8 @@ def audit(
         actual: What the nodes really do, such as an implementation of your own; the algorithm itself by default. It
             runs for as many epochs, over the same kind of medium.
         target: The node under attack; the one that pays most by default.
-        coalition: Receivers that act together; everybody but the target by default.
+        coalition: Receivers that act together; everybody but the target by default. They attack Algorithm 1 only; for
+            any other, and where nodes drop out, a warning says so.
         runs: How many runs; by default as many as make about 16,000 canaries.
         seed: Of runs, signs and splits; the same seed gives the same audit, unless noise is secure.
         confidence: Of all bounds together.
@@ -232,6 +235,7 @@ def audit(
         epsilon_whole=epsilon(float(promised[target])),
         attacks=attacks,
         clip=clipping.largest_change(problem, plan.budget.unit, target, point, seed),
+        warnings=() if coalition is None or receivers_attack(algorithm) else (_deaf(algorithm, members),),
     )
 
 
@@ -353,3 +357,9 @@ def _coalition(nodes: int, target: int, given: tuple[int, ...] | None) -> tuple[
     if target in members:
         raise Error(f"node {target} is in the coalition against itself", hint="name another target, or leave it out")
     return members
+
+
+def _deaf(algorithm: Algorithm, members: tuple[int, ...]) -> str:
+    who = f"receiver{'s' if len(members) > 1 else ''} {', '.join(map(str, members))}"
+    why = "where nodes drop out" if "drops" in algorithm.settings else f"on {algorithm.name}"
+    return f"coalition: {who} did not attack; {why} only the eavesdropper does, who hears every signal by itself"

@@ -59,7 +59,7 @@ def test_table_verdict_and_power_in_a_process_of_its_own(folder: Path) -> None:
     ):
         assert words in done.stdout
     assert "certificate" not in done.stdout
-    assert done.stderr.strip() == ""  # the bar shows on a terminal only
+    assert done.stderr == ""  # the bar shows on a terminal only
 
 
 def test_json_has_all_of_it_and_nothing_else_is_printed(call: Call) -> None:
@@ -101,11 +101,23 @@ def test_nothing_promised_is_said(call: Call) -> None:
     assert "warning: gradients are not clipped" in unclipped.out
 
 
+def test_a_coalition_that_cannot_attack_is_a_warning(call: Call, folder: Path) -> None:
+    arguments = ("my.toml", "--runs", "5", "--coalition", "0,2", "--target", "1", "--set", "algorithm.name=mped2fl")
+    words = "receivers 0, 2 did not attack"
+    shown = call(*arguments, "--out", "audit.html")
+    assert "warning: coalition: " in shown.out
+    assert words in shown.out
+    assert words in (folder / "audit.html").read_text()
+    (line,) = json.loads(call(*arguments, "--json").out)["warnings"]
+    assert words in line
+
+
 def test_a_page_is_written_and_nobody_elses_file_is_lost(call: Call, folder: Path) -> None:
-    done = call("my.toml", "--runs", "5", "--out", "audit.html")
+    done = call("my.toml", "--runs", "5", "--out", "audit.html", "--set", "problem.batch=5")
     assert done.code == 0, done.err
     page = (folder / "audit.html").read_text()
-    for words in ("Audit of my.toml", "eavesdropper", "Alarms, right and wrong", "epsilon = 2.0"):
+    warned = "Minibatches: no amplification by sampling"
+    for words in ("Audit of my.toml", "eavesdropper", "Alarms, right and wrong", "epsilon = 2.0", warned):
         assert words in page
     (folder / "mine.html").write_text("my own")
     refused = call("my.toml", "--runs", "5", "--out", "mine.html")
@@ -131,5 +143,5 @@ def test_bad_input_is_an_error_with_a_way_out(call: Call, arguments: tuple[str, 
     done = call(*arguments)
     assert done.code == 2
     assert words in done.err
-    assert "error:" in done.err
-    assert "hint:" in done.err
+    assert done.err.startswith("error:")
+    assert "\nhint:" in done.err

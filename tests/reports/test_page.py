@@ -122,7 +122,14 @@ def test_numbers_stand_to_the_right_and_words_to_the_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "kind"), [("held", "held"), ("did not hold", "broken"), ("for information", "told")]
+    ("outcome", "kind"),
+    [
+        ("held", "held"),
+        ("did not hold", "broken"),
+        ("not falsified", "told"),
+        ("warning", "told"),
+        ("for information", "told"),
+    ],
 )
 def test_a_verdict_says_so_in_a_word(outcome: str, kind: str) -> None:
     text = page(Verdict("It rains.", outcome))  # type: ignore[arg-type]

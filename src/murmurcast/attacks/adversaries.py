@@ -90,6 +90,12 @@ def _demand_numbers(transcript: Transcript) -> None:
             )
 
 
+def receivers_attack(algorithm: Algorithm) -> bool:
+    """Whether receivers and published models alone do: weights are the plan's in every epoch, so the filter fits."""
+    multicasts = isinstance(algorithm.medium, Air) and {"gradient_at", "publish"} <= algorithm.settings.keys()
+    return multicasts and not hasattr(algorithm.receiving, "sends")
+
+
 def _groups(system: System) -> "Iterator[list[int]]":
     size = np.dtype(system.precision).itemsize
     together = max(1, _TOGETHER // bytes_of_tape(system.actual, system.problem, size))
@@ -99,7 +105,7 @@ def _groups(system: System) -> "Iterator[list[int]]":
 
 
 def _adversaries(system: System, coalition: tuple[int, ...]) -> list[Adversary]:
-    """Everybody who attacks; receivers and published models alone only where Algorithm 1's filter fits."""
+    """Everybody who attacks."""
     plan, target = system.claimed.plan, system.canaries.target
 
     def eavesdropper(here: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:
@@ -109,7 +115,7 @@ def _adversaries(system: System, coalition: tuple[int, ...]) -> list[Adversary]:
 
     def receiver(members: tuple[int, ...], name: str) -> Adversary:
         def listen(here: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:
-            system.on_stage(f"{name} listens")
+            system.on_stage(f"{name} listen{'s' if len(members) == 1 else ''}")
             hidden = linear.hidden_from(plan.mixing.weights.toarray(), members)
             followed = replay(system.claimed, system.problem, here, hidden, seeds)
             seen = receivers.view(plan, transcript, members)
@@ -117,7 +123,7 @@ def _adversaries(system: System, coalition: tuple[int, ...]) -> list[Adversary]:
 
         return listen
 
-    if not _is_algorithm_1(system.claimed):
+    if not receivers_attack(system.claimed):
         return [eavesdropper]
     worst = _worst_receiver(system.claimed, target)
     listeners = dict.fromkeys([(worst,), coalition])  # once, if they are the same
@@ -153,9 +159,3 @@ def _worst_receiver(algorithm: Algorithm, target: int) -> int:
     others = np.setdiff1d(np.arange(plan.network.nodes), [target, *near])
     searched = [int(node) for node in (*near, *others)][:_SEARCHED]
     return max(searched, key=lambda node: float(plan.linear_common((node,))[target]))
-
-
-def _is_algorithm_1(algorithm: Algorithm) -> bool:
-    """Whether its weights are the plan's in every epoch, so that the filter fits."""
-    multicasts = isinstance(algorithm.medium, Air) and "publish" in algorithm.settings
-    return multicasts and not hasattr(algorithm.receiving, "sends")

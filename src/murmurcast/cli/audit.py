@@ -1,7 +1,6 @@
 """`murmurcast audit`: attack the real system, and see whether its promise stands."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,7 +50,10 @@ def audit(
 
         murmurcast audit digits.toml --set schedule.epochs=20 --json
     """
+    from rich.console import Console
+
     from murmurcast import auditing, config
+    from murmurcast.cli import _bars
 
     if out is not None:
         from murmurcast.reports.runs import demand_path
@@ -59,7 +61,7 @@ def audit(
         demand_path(out)
     members = None if coalition is None else _members(coalition)
     experiment = config.load(file, overrides(sets))
-    with _progress() as (on_stage, on_epoch):
+    with _bars.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):
         problem = experiment.build_problem(experiment.build_network(file.parent).nodes, file.parent, on_stage)
         algorithm = experiment.build_algorithm(experiment.build_plan(file.parent, on_stage, problem))
         found = auditing.audit(
@@ -99,27 +101,7 @@ def _write_page(
     if isinstance(problem, SoftmaxRegression) and image_side(problem.data.dataset):
         pictures = run_inversion(problem.data.dataset, seed=0, on_stage=on_stage)
     on_stage("writing the page")
-    audits.write(found, experiment.as_toml(), file.name, out, pictures)
-
-
-@contextmanager
-def _progress() -> "Iterator[tuple[Callable[[str], None], Callable[[int, int], None]]]":
-    """A bar on stderr: what goes on, and how far it has come."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("in"))
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading the experiment", total=None)
-
-        def stage(words: str) -> None:
-            bar.update(task, description=escape(words), completed=0, total=None)
-
-        def epoch(done: int, of: int) -> None:
-            bar.update(task, completed=done, total=of)
-
-        yield stage, epoch
+    audits.write(found, experiment.as_toml(), file.name, out, pictures, experiment.warnings)
 
 
 def _members(names: str) -> tuple[int, ...]:
@@ -146,7 +128,7 @@ def _as_dict(found: "Audit", experiment: "Experiment") -> dict[str, Any]:
         "falsified_by": list(found.falsified_by),
         "caught_from": found.caught_from,
         "note": NOTE,
-        "warnings": list(experiment.warnings),
+        "warnings": [*found.warnings, *experiment.warnings],
     }
 
 
@@ -168,7 +150,7 @@ def _show(found: "Audit", experiment: "Experiment", page: Path | None) -> None:
     _tables.show_table(console, f"What adversaries learn of node {found.target}", rows, headings, note)
     for heading, line in (*found.summary, ("Note", NOTE)):
         console.print(f"[bold]{heading:<8}[/bold] {plain(line)}", soft_wrap=True)
-    for line in experiment.warnings:
+    for line in (*found.warnings, *experiment.warnings):
         console.print(f"[yellow]warning:[/yellow] {plain(line)}")
     if page is not None:
         console.print(f"[bold]Page[/bold]     {plain(str(page))}")

@@ -10,8 +10,8 @@ from murmurcast.cli._options import AsJson, echo_json
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
 
+    from murmurcast.cli._bars import Bar
     from murmurcast.reproduction.outcome import Reproduction
     from murmurcast.reproduction.reproduce import Watching
     from murmurcast.reproduction.settings import Setting
@@ -42,10 +42,11 @@ def reproduce(
     """
     from rich.console import Console
 
+    from murmurcast.cli import _bars
     from murmurcast.reproduction.reproduce import reproduce as make
 
     seconds: dict[str, float] = {}
-    with _bar(console := Console(stderr=True, highlight=False)) as bar:
+    with _bars.stages(console := Console(stderr=True, highlight=False), "starting") as bar:
         try:
             made = make(out, data, seeds, _watching(bar, console, seconds))
         except KeyboardInterrupt:
@@ -59,30 +60,18 @@ def reproduce(
     _show(made, out, seconds)
 
 
-def _bar(console: "Console") -> "Progress":
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _watching(bar: "Progress", console: "Console", seconds: dict[str, float]) -> "Watching":
+def _watching(bar: "Bar", console: "Console", seconds: dict[str, float]) -> "Watching":
     """A bar on a terminal; lines for what is done, which a log keeps too."""
     from rich.markup import escape
 
     from murmurcast.reproduction.reproduce import Watching
     from murmurcast.reproduction.run_tables import metric_of
 
-    task = bar.add_task("starting", total=None)
-
-    def stage(words: str) -> None:
-        bar.update(task, description=escape(words), total=None)
-
     def run(setting: "Setting") -> "OnEpochs":
         def epochs(done: int, of: int, latest: dict[str, float]) -> None:
             metric = metric_of(setting.group)
             reached = f", accuracy {latest[metric]:.3f}" if metric in latest else ""
-            bar.update(task, description=escape(f"{setting.label}{reached}"), completed=done, total=of)
+            bar.counted(done, of, f"{setting.label}{reached}")
             if done == of:
                 console.print(f"  {escape(setting.label)}{reached}", soft_wrap=True)
 
@@ -92,7 +81,7 @@ def _watching(bar: "Progress", console: "Console", seconds: dict[str, float]) ->
         seconds[part] = taken
         console.print(f"{escape(part)}: {taken:.1f} s", soft_wrap=True)
 
-    return Watching(stage, run, part_done)
+    return Watching(bar.stage, run, part_done)
 
 
 def _show(made: "Reproduction", folder: Path, seconds: dict[str, float]) -> None:

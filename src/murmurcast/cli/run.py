@@ -104,8 +104,9 @@ def _train(
 
     from murmurcast import runner
 
-    columns = (TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, TextColumn("time left"), TimeRemainingColumn(), console=console, transient=True) as bar:
+    reached = (TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
+    columns = (*reached, TextColumn("time left"), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("compiling", total=algorithm.plan.schedule.epochs)
 
         def show(done: int, of: int, figures: dict[str, float]) -> None:

@@ -1,5 +1,6 @@
 """The page of an audit: what adversaries learn, against what is promised."""
 
+from collections.abc import Sequence
 from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
@@ -18,7 +19,14 @@ from murmurcast.reports.runs import citation, demand_path
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
-def write(found: Audit, settings: str, name: str, path: Path, inversion: Inversion | None = None) -> None:
+def write(
+    found: Audit,
+    settings: str,
+    name: str,
+    path: Path,
+    inversion: Inversion | None = None,
+    warnings: Sequence[str] = (),
+) -> None:
     """Writes one self-contained page.
 
     Args:
@@ -27,18 +35,21 @@ def write(found: Audit, settings: str, name: str, path: Path, inversion: Inversi
         name: Of the experiment.
         path: Where to write it; ends in .html.
         inversion: What an eavesdropper reconstructs of an image, where there are images.
+        warnings: What may mislead about the experiment, beside the audit's own.
     """
     demand_path(path)
     lead = [f"{in_words(found)}.", f"Made by murmurcast {version('murmurcast')}. All of it is in this one file."]
     pictures = [] if inversion is None else [_pictures(inversion)]
-    sections = [_verdict(found), _curves(found), *pictures, _how(found, settings), citation()]
+    verdict = _verdict(found, (*found.warnings, *warnings))
+    sections = [verdict, _curves(found), *pictures, _how(found, settings), citation()]
     _files.write_atomically(path, render(f"Audit of {name}", lead, sections).encode())
 
 
-def _verdict(found: Audit) -> Section:
-    outcomes: dict[str, Outcome] = {"not falsified": "held", "FALSIFIED": "did not hold"}
+def _verdict(found: Audit, warnings: Sequence[str]) -> Section:
+    outcomes: dict[str, Outcome] = {"not falsified": "not falsified", "FALSIFIED": "did not hold"}
     lines = [f"{heading}: {line}." for heading, line in found.summary]
     told = [Verdict(lines[0], outcomes.get(found.verdict, "for information")), *(Verdict(line) for line in lines[1:])]
+    told += [Verdict(f"{line[0].upper()}{line[1:]}.", "warning") for line in warnings]
     return Section("What was found", (*told, _table(found), Text((f"{NOTE[0].upper()}{NOTE[1:]}.",))))
 
 
@@ -84,20 +95,31 @@ def _curves(found: Audit) -> Section:
     figure = go.Figure()
     rates = np.array(CURVE)
     for place, attack in enumerate(found.attacks):
-        line = {"color": f"var(--series-{place + 1})", "dash": _DASHES[place % len(_DASHES)], "width": 2}
+        # A curve that the same ones are drawn over is wider than they, so that it shows.
+        width = 2 + 2 * sum(later.curve == attack.curve for later in found.attacks[place + 1 :])
+        line = {"color": f"var(--series-{place + 1})", "dash": _DASHES[place % len(_DASHES)], "width": width}
         figure.add_scatter(x=CURVE, y=attack.curve, name=attack.adversary, mode="lines", line=line)
     if np.isfinite(found.mu_promised):
         most = norm.cdf(norm.ppf(rates) + found.mu_promised)
         grey = {"color": "var(--series-6)", "width": 3}
         figure.add_scatter(x=rates, y=most, name="certified, at most", mode="lines", line=grey)
-    figure.update_xaxes(type="log", dtick=1, title="rate of wrong alarms")
-    figure.update_yaxes(type="log", dtick=1, title="rate of right alarms")
+    figure.update_xaxes(type="log", dtick=1, hoverformat=".3g", title="rate of wrong alarms")
+    figure.update_yaxes(type="log", dtick=1, hoverformat=".3g", title="rate of right alarms")
     caption = (
         "Counted on canaries that no filter was made from. A curve may cross the certified line by chance where few "
         "canaries are left, at the lower left; the bounds in the table allow for chance, the curves do not. "
-        "Rates of 0 are not drawn."
+        f"Rates of 0 are not drawn.{_same_curves(found)}"
     )
     return Section("Alarms, right and wrong", (Chart(figure, caption, "chart-alarms"),))
+
+
+def _same_curves(found: Audit) -> str:
+    """A sentence for every group of adversaries with one curve, which hide each other."""
+    by_curve: dict[tuple[float, ...], list[str]] = {}
+    for attack in found.attacks:
+        by_curve.setdefault(attack.curve, []).append(f'"{attack.adversary}"')
+    alike = [names for names in by_curve.values() if len(names) > 1]
+    return "".join(f" {', '.join(names[:-1])} and {names[-1]} have the same curve." for names in alike)
 
 
 def _pictures(inversion: Inversion) -> Section:

@@ -19,8 +19,8 @@ from plotly.offline import get_plotlyjs
 from murmurcast.errors import Error
 
 GENERATOR = '<meta name="generator" content="murmurcast">'
-Outcome = Literal["held", "did not hold", "for information"]
-_KIND = {"held": "held", "did not hold": "broken", "for information": "told"}
+Outcome = Literal["held", "did not hold", "not falsified", "warning", "for information"]
+_KIND = {"held": "held", "did not hold": "broken"}  # all others tell something, and judge nothing
 _HEIGHT = 420  # pixels, of a chart that says nothing else
 
 
@@ -153,7 +153,8 @@ def _block(block: Block) -> str:
         case Text(paragraphs):
             return "".join(f"<p>{_safe(paragraph)}</p>" for paragraph in paragraphs)
         case Verdict(sentence, outcome):
-            return f'<p class="verdict {_KIND[outcome]}"><strong>{outcome}</strong> <span>{_safe(sentence)}</span></p>'
+            kind = _KIND.get(outcome, "told")
+            return f'<p class="verdict {kind}"><strong>{outcome}</strong> <span>{_safe(sentence)}</span></p>'
         case Table():
             return _table(block)
         case Chart():
