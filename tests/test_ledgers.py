@@ -105,7 +105,11 @@ name = "one"
         ("step = 0.3", "step = 0.6"),
         ("seeds = [3, 8]", "seeds = [3, 9]"),
         ("seeds = [3, 8]", "seeds = 2"),
+        ("step = 0.3", f"step = {10**400}"),
+        ("step = 0.3", 'step = "x"'),
         ("epsilon = 90.0", "epsilon = 1.5"),
+        ("epsilon = 90.0", "epsilon = nan"),
+        ("epsilon = 90.0", ""),
         ("[run]", "[run]\nstop_after = 8"),
         ("[run]", "[run]\ndrops = {2 = 5}"),
     ],
@@ -120,7 +124,9 @@ def test_drops_are_compared_by_node_and_epoch() -> None:
     run = mc.run(mc.power_controlled(make_plan(problem)), problem, seeds=(3, 8), drops={2: 5, 0: 7})
     named = EXPERIMENT.replace("[run]", "[run]\ndrops = {2 = 5, 0 = 7}")
     assert certify(replace(run, experiment=named)).verdict == "kept"
-    for other in ("{2 = 5}", "{2 = 5, 0 = 6}", "{1 = 5, 0 = 7}", "{x = 5}", "[2, 5]"):
+    same = EXPERIMENT.replace("[run]", "[run]\ndrops = {02 = 5, 0 = 7}")
+    assert certify(replace(run, experiment=same)).verdict == "kept"
+    for other in ("{2 = 5}", "{2 = 5, 0 = 6}", "{1 = 5, 0 = 7}", "{x = 5}", "[2, 5]", f"{{{'9' * 5000} = 5}}", "{}"):
         text = EXPERIMENT.replace("[run]", f"[run]\ndrops = {other}")
         assert "drops" in caught(replace(run, experiment=text))
 

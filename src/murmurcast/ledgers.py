@@ -4,6 +4,7 @@ A folder may be incomplete, or edited by somebody who made its hashes anew. So e
 its range, and the parts of a run must tell one story. Whatever does not fit is refused as `Altered`.
 """
 
+import sys
 import tomllib
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
@@ -273,26 +274,28 @@ def _demand_written(run: Result, ledger: Ledger, schedule: dict[str, Any], cours
     if ledger.text("algorithm") != "power-controlled":  # others have steps and promises of their own making
         return
     first, sent = schedule.get("step"), ledger.per_epoch("receiving_step")[0]
-    if _is_number(first) and not np.isclose(first, sent, rtol=TOLERANCE, atol=0):
+    if first is not None and not (_is_number(first) and np.isclose(first, sent, rtol=TOLERANCE, atol=0)):
         refuse(ledger.run, f"its step is {first} in experiment.toml, and {sent:.6g} in the ledger")
 
 
 def _demand_within_budget(run: Result, ledger: Ledger, privacy: dict[str, Any]) -> None:
     """No more is promised away than the experiment allows for the whole run."""
     budget, promised = privacy.get("epsilon"), said(run, "privacy", "epsilon")
-    if privacy.get("target") != "certificate" or not _is_number(budget) or not _is_number(promised):
+    if privacy.get("target") != "certificate" or promised is None:
         return
-    if promised > budget * (1 + _BUDGET_MET):
-        refuse(ledger.run, f"its budget is {budget} in experiment.toml, and it promises {promised:.6g}")
+    if not (_is_number(budget) and _is_number(promised) and promised <= budget * (1 + _BUDGET_MET)):
+        refuse(ledger.run, f"its budget is {budget} in experiment.toml, and it promises {promised}")
 
 
 def _drops_in_words(told: object) -> str | None:
     """As a ledger has them."""
-    if not told:
-        return None
-    if not isinstance(told, dict) or not all(str(node).isdecimal() for node in told):
+    if not isinstance(told, dict):
+        return None if told is None else str(told)
+    try:
+        last = {int(node): epoch for node, epoch in told.items()}
+    except ValueError:
         return str(told)
-    return ", ".join(f"node {node} after epoch {told[str(node)]}" for node in sorted(map(int, told)))
+    return ", ".join(f"node {node} after epoch {last[node]}" for node in sorted(last)) or None
 
 
 def _are_seeds(told: object, held: object) -> bool:
@@ -315,7 +318,8 @@ def data_of(run: Result) -> "dict[str, Any] | None":
 
 
 def _is_number(value: Any) -> "TypeGuard[float]":
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """One that can be reckoned with: files may hold whole numbers of any length."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _same(told: object, held: object) -> bool:
