@@ -26,13 +26,15 @@ def asymmetric_network(seed: int, nodes: int | None = None) -> Network:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compile_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Many tests run the same program, here or by a command; it is compiled for the first of them only."""
+def prepare_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Many tests run the same program, here or by a command: it is compiled, and fonts are listed, for the first only."""
     base = tmp_path_factory.getbasetemp()
-    folder = str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "compiled")  # one for all workers
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # one for all workers
+    folder = str(base / "compiled")
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     os.environ |= {"JAX_COMPILATION_CACHE_DIR": folder, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    os.environ["MPLCONFIGDIR"] = str(base / "fonts")
 
 
 @pytest.fixture

@@ -237,7 +237,7 @@ class Unclipped(SoftmaxRegression):
         return 3 * super().gradient_at_public(model, mine, key)
 
 
-@pytest.mark.parametrize("batch", [None, 5])
+@pytest.mark.parametrize("batch", [None, pytest.param(5, marks=pytest.mark.slow)])
 def test_an_unclipped_gradient_is_found(batch: int | None) -> None:
     """The plan promises for a clip that the problem does not apply: canaries behind the clip cannot see it."""
     data = logistic(examples=200, features=7, classes=4, seed=3).partition("sorted", 4)
@@ -255,6 +255,7 @@ def test_nothing_promised_is_not_falsified() -> None:
         assert max(attack.epsilon for attack in found.attacks) > 2.0
 
 
+@pytest.mark.slow
 def test_a_large_promise_is_tried_with_small_canaries() -> None:
     problem = bowls(5)
     made = planned(problem, asymmetric_network(3, 5), epsilon=200.0)
@@ -266,6 +267,7 @@ def test_a_large_promise_is_tried_with_small_canaries() -> None:
     assert audit(algorithm, problem, runs=RUNS, actual=faults.noise_at(algorithm, 0.8)).verdict == "FALSIFIED"
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_audit() -> None:
     one, again, other = (audit(claimed(), bowls(5), runs=10, seed=seed).attacks for seed in (1, 1, 2))
     assert one == again

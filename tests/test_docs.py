@@ -52,7 +52,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(command: str, folder: Path) -> str:
-    cache = {name: value for name, value in os.environ.items() if name.startswith("JAX_")}  # of compiled programs
+    kept = ("JAX_", "MPLCONFIGDIR")  # compiled programs and lists of fonts
+    cache = {name: value for name, value in os.environ.items() if name.startswith(kept)}
     done = subprocess.run(
         ["/bin/sh", "-c", command],
         cwd=folder,
