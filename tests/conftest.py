@@ -27,7 +27,7 @@ def asymmetric_network(seed: int, nodes: int | None = None) -> Network:
 
 @pytest.fixture(scope="session", autouse=True)
 def prepare_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Many tests run the same program, here or by a command: it is compiled, and fonts are listed, for the first only."""
+    """Tests and their commands run the same programs: these are compiled, and fonts are listed, for the first only."""
     base = tmp_path_factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # one for all workers
     folder = str(base / "compiled")
