@@ -163,7 +163,8 @@ def test_the_stated_power_is_that_of_repeated_audits() -> None:
         assert least <= power(audits(planted, evidence, mu_promised()), mu_promised()) <= most
 
 
-def test_a_relay_with_a_state_dependent_gradient_leaks_more_than_the_linear_diagnostic() -> None:
+@pytest.mark.parametrize("count", [AUDITS, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_a_relay_with_a_state_dependent_gradient_leaks_more_than_the_linear_diagnostic(count: int) -> None:
     """Line 2 - 1 - 0, observer 0: the relay overshoots, and what it heard comes out of its own noise."""
     gains = np.array([[0, 0.6, 0], [0.7, 0, 0.8], [0, 0.9, 0]])
     curvature = np.array([1.0, 40.0, 1.0])[:, None, None] * np.eye(DIM)
@@ -172,14 +173,15 @@ def test_a_relay_with_a_state_dependent_gradient_leaks_more_than_the_linear_diag
     budget = Budget(epsilon=1e6, target="per-epoch")
     made = plan(Network(gains=gains, power=[0.8, 1.3, 1.0]), problem, budget, schedule)
     share = 2.0 / float(made.certificate.mu[TARGET])
-    planted, evidence = attacked(power_controlled(made), power_controlled(made), problem, (0,), share)
+    planted, evidence = attacked(power_controlled(made), power_controlled(made), problem, (0,), share, count=count)
     most = share * float(made.linear((0,)).mu_worst_upper[TARGET])
     found = audits(planted, evidence, 2.0)
-    assert power(found, most, "receiver 0") > 0.9
+    assert power(found, most, "receiver 0") == 1.0
     assert power(found, 2.0) <= 0.1  # the certificate holds nevertheless
 
 
-def test_one_draw_for_all_links_of_mped2fl_is_caught() -> None:
+@pytest.mark.parametrize("count", [AUDITS, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_one_draw_for_all_links_of_mped2fl_is_caught(count: int) -> None:
     """Independent noise on every link has a mu for the eavesdropper; with a shared draw two links cancel it."""
     gains = np.array([[0, 0.5, 0.7, 0.4], [0.4, 0, 0.6, 0.6], [1.1, 0.9, 0, 0.8], [0.35, 0.3, 0.45, 0]])
     problem = bowls(4)
@@ -187,8 +189,8 @@ def test_one_draw_for_all_links_of_mped2fl_is_caught() -> None:
     made = plan(Network(gains=gains), problem, Budget(epsilon=8.0), schedule, normaliser="max-degree", z="perron")
     algorithm = mped2fl(made)
     assert (algorithm.sending.noise[0, TARGET] > 0).all()  # the target is nobody's weakest sender
-    for actual, least, most in ((algorithm, 0.0, 0.1), (faults.one_draw_for_all_links(algorithm), 0.9, 1.0)):
-        planted, evidence = attacked(algorithm, actual, problem, (0,))
+    for actual, least, most in ((algorithm, 0.0, 0.1), (faults.one_draw_for_all_links(algorithm), 1.0, 1.0)):
+        planted, evidence = attacked(algorithm, actual, problem, (0,), count=count)
         limit = evidence["eavesdropper"].mu
         amplitude, noise = algorithm.sending.amplitude[0, TARGET], algorithm.sending.noise[0, TARGET]
         told = made.sensitivity[TARGET] * np.linalg.norm(amplitude / noise) * np.sqrt(3)  # aligned: each epoch alike

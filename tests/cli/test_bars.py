@@ -41,6 +41,9 @@ def test_every_stage_has_its_own_count_and_all_have_one_clock() -> None:
         now[0] = 62.0
         bar.stage("guessing [b]")
         line = wait_for(shown, "guessing [b]", "0:01:02")
+        shown.truncate(0)  # what is written from here on shows this stage and no other
+        line = wait_for(shown, "guessing [b]", "0:01:02")
+        assert "running" not in shown.getvalue()
         assert line[0] in SPINNER
         assert "/" not in line
         bar.counted(3, 9, "other words")
