@@ -26,7 +26,7 @@ reproduce: $(READY)
 	$(BIN)/murmurcast reproduce
 
 choose: $(READY)
-	$(BIN)/python -m murmurcast.reproduction.choosing
+	$(BIN)/python -m murmurcast.reproduction.tune_schedule
 
 test: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile

@@ -7,8 +7,7 @@ import jax
 import numpy as np
 from jax.sharding import PartitionSpec as Spec
 
-from murmurcast.engine import layout as layouts
-from murmurcast.engine import noise, secure
+from murmurcast.engine import noise, secure, sharding
 from murmurcast.engine.noise import Purpose
 
 BAR = 10.0
@@ -18,7 +17,7 @@ SHAPES = ((4, 7850), (100, 7850), (1000, 7850), (100, 650))
 
 def seeded(nodes: int, dim: int) -> Callable[[int], object]:
     """The engine's draws, compiled as the engine compiles them, on all cores."""
-    layout = layouts.layout(nodes, 1, 2**30)
+    layout = sharding.layout(nodes, 1, 2**30)
     roots = layout.put(noise.roots((0,)), layout.by_seed)
 
     def draws(roots: jax.Array, epoch: jax.Array) -> jax.Array:

@@ -16,11 +16,11 @@ from murmurcast.errors import NotConnected
 from murmurcast.network import topologies
 from murmurcast.network.gains import Uniform
 from murmurcast.network.graph import Network
-from murmurcast.network.mixing import mixing, perron, z_diagonal
-from murmurcast.power.largest_sum import largest_sum
-from murmurcast.power.limits import limits
+from murmurcast.network.weights import mixing, perron, z_diagonal
+from murmurcast.planning.power.largest_sum import largest_sum
+from murmurcast.planning.power.per_epoch_limits import limits
+from murmurcast.planning.schedule import Schedule
 from murmurcast.privacy import gaussian, linear
-from murmurcast.schedule import Schedule
 
 COMMAND = Path(sys.executable).with_name("murmurcast")
 

@@ -21,11 +21,10 @@ import murmurcast as mc
 from benchmarks import rival, tuned
 from murmurcast.data.base import Dataset
 from murmurcast.data.partition import Partition
-from murmurcast.engine import layout as layouts
-from murmurcast.engine import loop
+from murmurcast.engine import loop, sharding
 from murmurcast.network.gains import Uniform
 from murmurcast.network.graph import Network
-from murmurcast.plans import Plan
+from murmurcast.planning.plan import Plan
 from murmurcast.problems.base import Problem
 
 ROUNDS = 5
@@ -135,7 +134,7 @@ class Ours:
     def __init__(self, work: Work) -> None:
         begun = time.perf_counter()
         needed = work.problem.nodes * (work.problem.bytes_per_gradient + 4 * work.problem.dim)
-        self.layout = layouts.layout(work.problem.nodes, work.seeds, needed)
+        self.layout = sharding.layout(work.problem.nodes, work.seeds, needed)
         algorithm = mc.power_controlled(work.plan)
         seeds = tuple(range(work.seeds))
         self.program = loop.program(algorithm, work.problem, self.layout, seeds, np.float32)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from murmurcast import config
+from murmurcast.experiments import load as experiment_files
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -45,8 +45,8 @@ def matches(shown: str, printed: str) -> bool:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the shipped examples, as after following the guide."""
-    for name in config.example_names():
-        (tmp_path / f"{name}.toml").write_text(config.example(name))
+    for name in experiment_files.example_names():
+        (tmp_path / f"{name}.toml").write_text(experiment_files.example(name))
     (tmp_path / "docs" / "images").mkdir(parents=True)
     return tmp_path
 

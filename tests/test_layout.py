@@ -9,36 +9,32 @@ import pytest
 import murmurcast
 
 SOURCE = Path(murmurcast.__file__).parent
-LAYERS = (
+LAYERS = (  # folders, and the modules of the ground
     ("errors", "_progress"),
     ("_check", "_files"),
-    ("schedule", "network", "data", "privacy.gaussian"),
-    ("privacy", "problems"),
-    ("power",),
-    ("cautions",),
-    ("plans",),
-    ("planner", "algorithms"),
+    ("network", "data", "privacy"),
+    ("problems",),
+    ("planning",),
+    ("channels",),
+    ("algorithms",),
     ("engine",),
-    ("soundness", "results", "checkpoint"),
-    ("recording",),
-    ("runner", "comparison", "ledgers", "accounts", "certification"),
-    ("attacks", "figures"),
-    ("auditing", "inversion_figure"),
+    ("runs",),
+    ("certificates",),
+    ("audits",),
     ("reports",),
-    ("sections", "experiment"),
-    ("config",),
+    ("experiments",),
     ("reproduction",),
     ("cli",),
 )
 
 
 def layer(module: str) -> int:
-    """The layer of a module by its longest listed prefix."""
-    for prefix in (module, *(module.rsplit(".", cut)[0] for cut in range(1, module.count(".") + 1))):
-        for height, names in enumerate(LAYERS):
-            if prefix in names:
-                return height
-    raise AssertionError(f"{module} is in no layer: add it to LAYERS")
+    """How high a module's folder lies."""
+    folder = module.split(".")[0]
+    for height, folders in enumerate(LAYERS):
+        if folder in folders:
+            return height
+    raise AssertionError(f"{folder} is in no layer: add it to LAYERS")
 
 
 def imported(path: Path) -> set[str]:
@@ -80,6 +76,20 @@ def test_every_public_name_exists_and_is_documented() -> None:
     for name in murmurcast.__all__:
         assert (getattr(murmurcast, name).__doc__ or "").strip(), name
         assert re.search(rf"`mc\.{name}[(`.]", page), f"{name} is missing from docs/reference/python.md"
+
+
+def test_contributing_names_files_that_exist() -> None:
+    """Every path in backticks: from the project's folder, the package's, or the one that its row of the table is of."""
+    root, row = SOURCE.parents[1], ""
+    for line in (root / "CONTRIBUTING.md").read_text().splitlines():
+        quoted = re.findall(r"`([\w./-]+)`", line)
+        row = next((name for name in quoted if name.endswith("/")), "") if line.startswith("|") else ""
+        inner = [name for name in quoted if name.endswith("/")]
+        for name in quoted:
+            if not re.search(r"(/|\.(py|md|toml|lock))$", name) or name == "reproduction/" or "/tests/" in name:
+                continue
+            places = [root, SOURCE, *(SOURCE / row / place for place in ("", *inner))]
+            assert any((place / name).exists() for place in places), f"CONTRIBUTING names {name}, which does not exist"
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

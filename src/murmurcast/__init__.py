@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from murmurcast import figures
     from murmurcast.algorithms.base import Algorithm
     from murmurcast.algorithms.central_dp import central_dp
     from murmurcast.algorithms.local_only import local_only
@@ -15,75 +14,77 @@ if TYPE_CHECKING:
     from murmurcast.algorithms.noiseless import noiseless
     from murmurcast.algorithms.ped2fl import ped2fl
     from murmurcast.algorithms.power_controlled import power_controlled
-    from murmurcast.auditing import Audit, audit
-    from murmurcast.certification import certify
-    from murmurcast.comparison import compare
-    from murmurcast.config import load
+    from murmurcast.audits.audit import Audit, audit
+    from murmurcast.certificates.certify import certify
     from murmurcast.data import datasets
     from murmurcast.errors import Error, Infeasible, NotConnected
-    from murmurcast.experiment import Experiment
-    from murmurcast.network import gains, mixing, topologies
+    from murmurcast.experiments.build import Experiment
+    from murmurcast.experiments.load import load
+    from murmurcast.network import gains, topologies
+    from murmurcast.network import weights as mixing
     from murmurcast.network.files import read_gains
     from murmurcast.network.graph import Network
-    from murmurcast.network.mixing import Mixing, mixing_rate
-    from murmurcast.planner import plan
-    from murmurcast.plans import Budget, ClippedGradients, Plan, PowerRule
+    from murmurcast.network.weights import Mixing, mixing_rate
+    from murmurcast.planning.plan import Budget, ClippedGradients, Plan, PowerRule
+    from murmurcast.planning.schedule import Schedule
+    from murmurcast.planning.solve import plan
     from murmurcast.privacy import gaussian
     from murmurcast.privacy.certificate import Certificate
-    from murmurcast.privacy.collusion import Collusion
+    from murmurcast.privacy.coalitions import Collusion
     from murmurcast.privacy.linear import Linear
-    from murmurcast.privacy.per_epoch import PaperClaim
+    from murmurcast.privacy.paper import PaperClaim
     from murmurcast.problems.quadratic import Quadratic
     from murmurcast.problems.ridge import RidgeRegression
     from murmurcast.problems.softmax import SoftmaxRegression
+    from murmurcast.reports import plots as figures
     from murmurcast.reports.runs import report
-    from murmurcast.results import Result, load_run
-    from murmurcast.runner import run
-    from murmurcast.schedule import Schedule
+    from murmurcast.runs.compare import compare
+    from murmurcast.runs.result import Result, load_run
+    from murmurcast.runs.run import run
 
 _HOME = {
     "Algorithm": "algorithms.base",
-    "Audit": "auditing",
-    "Budget": "plans",
+    "Audit": "audits.audit",
+    "Budget": "planning.plan",
     "Certificate": "privacy.certificate",
-    "ClippedGradients": "plans",
-    "Collusion": "privacy.collusion",
+    "ClippedGradients": "planning.plan",
+    "Collusion": "privacy.coalitions",
     "Error": "errors",
-    "Experiment": "experiment",
+    "Experiment": "experiments.build",
     "Infeasible": "errors",
     "Linear": "privacy.linear",
-    "Mixing": "network.mixing",
+    "Mixing": "network.weights",
     "Network": "network.graph",
     "NotConnected": "errors",
-    "PaperClaim": "privacy.per_epoch",
-    "Plan": "plans",
-    "PowerRule": "plans",
+    "PaperClaim": "privacy.paper",
+    "Plan": "planning.plan",
+    "PowerRule": "planning.plan",
     "Quadratic": "problems.quadratic",
-    "Result": "results",
+    "Result": "runs.result",
     "RidgeRegression": "problems.ridge",
-    "Schedule": "schedule",
+    "Schedule": "planning.schedule",
     "SoftmaxRegression": "problems.softmax",
-    "audit": "auditing",
+    "audit": "audits.audit",
     "central_dp": "algorithms.central_dp",
-    "certify": "certification",
-    "compare": "comparison",
+    "certify": "certificates.certify",
+    "compare": "runs.compare",
     "datasets": "data.datasets",
-    "figures": "figures",
+    "figures": "reports.plots",
     "gains": "network.gains",
     "gaussian": "privacy.gaussian",
-    "load": "config",
-    "load_run": "results",
+    "load": "experiments.load",
+    "load_run": "runs.result",
     "local_only": "algorithms.local_only",
-    "mixing": "network.mixing",
-    "mixing_rate": "network.mixing",
+    "mixing": "network.weights",
+    "mixing_rate": "network.weights",
     "mped2fl": "algorithms.mped2fl",
     "noiseless": "algorithms.noiseless",
     "ped2fl": "algorithms.ped2fl",
-    "plan": "planner",
+    "plan": "planning.solve",
     "power_controlled": "algorithms.power_controlled",
     "read_gains": "network.files",
     "report": "reports.runs",
-    "run": "runner",
+    "run": "runs.run",
     "topologies": "network.topologies",
 }
 _MODULES = ("datasets", "figures", "gains", "gaussian", "mixing", "topologies")

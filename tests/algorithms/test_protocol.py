@@ -17,14 +17,13 @@ from murmurcast.algorithms.mped2fl import mped2fl
 from murmurcast.algorithms.noiseless import noiseless
 from murmurcast.algorithms.ped2fl import ped2fl
 from murmurcast.algorithms.power_controlled import power_controlled
-from murmurcast.engine import layout as layouts
-from murmurcast.engine import loop
+from murmurcast.engine import loop, sharding
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
-from murmurcast.planner import plan
-from murmurcast.plans import Budget, ClippedGradients, Plan
+from murmurcast.planning.plan import Budget, ClippedGradients, Plan
+from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.solve import plan
 from murmurcast.problems.quadratic import Quadratic
-from murmurcast.schedule import Schedule
 from tests.conftest import asymmetric_network
 
 NODES, DIM, EPOCHS, RADIUS = 5, 3, 6, 0.5
@@ -291,7 +290,7 @@ def test_mped2fl_draws_noise_for_every_link_by_itself() -> None:
     wide = _Wide(problem, dim)
     algorithm = mped2fl(plan(network, ClippedGradients(clip=1.0), Budget(epsilon=5.0), Schedule(epochs=3)))
     algorithm = algorithm._replace(update=lambda here, state, sent, heard, local: State(sent[0], sent[1]))  # noqa: ARG005
-    layout = layouts.layout(3, 1, 10**9)
+    layout = sharding.layout(3, 1, 10**9)
     program = loop.program(algorithm, wide, layout, (3,), np.float32)  # type: ignore[arg-type]
     carry = program.advance(program.given, program.start, np.int32(1), np.int32(2))
     expected = algorithm.sending.noise[0] * algorithm.sending.course[0]

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser
 
 import murmurcast as mc
-from murmurcast.attacks.inversion import run_inversion
+from murmurcast.audits.inversion import run_inversion
 from murmurcast.reports import audits
 from tests.browser.watching import Watched, cells, contrast, keep, watch
 from tests.conftest import asymmetric_network

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser
 
-from murmurcast.results import load_run
+from murmurcast.runs.result import load_run
 from tests.browser.watching import Watched, cells, contrast, keep, watch
 from tests.cli.test_plan import COMMAND
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from murmurcast import auditing
+from murmurcast.audits import audit as auditing
 from tests.cli.test_certify import Call
 from tests.cli.test_plan import run as command
 

@@ -11,10 +11,10 @@ import pytest
 
 import murmurcast as mc
 from murmurcast.cli import main
-from murmurcast.results import Result, demand_unused
+from murmurcast.runs.result import Result, demand_unused
+from tests.certificates.ledger_edits import EDITS, hashed_anew, make_plan, quadratic, regression, with_ledger
 from tests.cli.test_plan import run as command
 from tests.conftest import asymmetric_network
-from tests.ledger_edits import EDITS, hashed_anew, make_plan, quadratic, regression, with_ledger
 
 NOTE = "simulation: the seed is known, no privacy is claimed for this transcript"
 

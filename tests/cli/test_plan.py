@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array, save_npz
 
-from tests.test_reference import INSTANCES, experiment_text
+from tests.planning.test_reference import INSTANCES, experiment_text
 
 COMMAND = Path(sys.executable).with_name("murmurcast")
 

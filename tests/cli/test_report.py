@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from murmurcast.results import load_run
+from murmurcast.runs.result import load_run
 from tests.cli.test_plan import refused, run
 from tests.cli.test_run import DIGITS
 

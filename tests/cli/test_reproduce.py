@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from murmurcast.results import load_run
+from murmurcast.runs.result import load_run
 from tests.cli.test_plan import COMMAND, refused, run
 
 # No mirror, no registry, no cache: every source of MNIST fails at once.

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from murmurcast.errors import Error
-from murmurcast.results import load_run
+from murmurcast.runs.result import load_run
 from tests.cli.test_plan import COMMAND, refused, run
 
 NETWORK = "[network]\ngains = [[0, 0.9, 0.4], [0.5, 0, 0.7], [0.6, 0.8, 0]]\npower = [1.0, 2.0, 0.5]\n"

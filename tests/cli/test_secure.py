@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import murmurcast as mc
-from murmurcast.results import load_run
+from murmurcast.runs.result import load_run
 from tests.cli.test_plan import COMMAND, refused, run
 from tests.cli.test_run import DIGITS, NETWORK
 

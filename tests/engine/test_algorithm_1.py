@@ -10,7 +10,7 @@ from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Air, same_always
 from murmurcast.engine import noise
 from murmurcast.engine.noise import Purpose
-from murmurcast.plans import Plan
+from murmurcast.planning.plan import Plan
 from tests.conftest import asymmetric_network
 from tests.engine.transcription import algorithm_1, showing_own
 

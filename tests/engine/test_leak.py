@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Sending, State, send_model_with_noise
-from murmurcast.algorithms.grid import SendingOnGrid, send_on_grid
+from murmurcast.algorithms.grid_noise import SendingOnGrid, send_on_grid
 from murmurcast.engine import noise, secure
 from murmurcast.engine.noise import Purpose
 from murmurcast.privacy import discrete, gaussian

@@ -14,12 +14,12 @@ from randomgen import AESCounter
 
 import murmurcast as mc
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.grid import finite, held, integer_std, send_on_grid
-from murmurcast.attacks.transcript import transcripts
+from murmurcast.algorithms.grid_noise import finite, held, integer_std, send_on_grid
+from murmurcast.audits.transcript import transcripts
 from murmurcast.engine import secure, train
-from murmurcast.plans import Plan
+from murmurcast.planning.plan import Plan
 from murmurcast.privacy import discrete
-from murmurcast.results import CHECKPOINT
+from murmurcast.runs.result import CHECKPOINT
 from tests.conftest import asymmetric_network
 from tests.engine.transcription import algorithm_1, showing_own
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm
-from murmurcast.plans import Plan
+from murmurcast.planning.plan import Plan
 
 Gradient = Callable[[int, FloatArray], FloatArray]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from murmurcast import config
+from murmurcast.experiments import load as experiment_files
 from tests.fuzz.corruptions import Bomb, Done, call, replaced
 
 
@@ -17,7 +17,7 @@ def demand_sound(done: Done, path: Path, overrides: dict[str, str] | None = None
         assert done.out == ""
         return
     json.loads(done.out)
-    made = config.load(path, overrides).build_plan(path.parent)
+    made = experiment_files.load(path, overrides).build_plan(path.parent)
     assert ((made.alpha > 0) & (made.alpha < 1)).all()
     weights = made.mixing.weights
     assert (weights.data >= 0).all()

@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from murmurcast import checkpoint, config, results
-from murmurcast import runner as runs
 from murmurcast.errors import Error
+from murmurcast.experiments import load as experiment_files
 from murmurcast.reproduction import writing
 from murmurcast.reproduction.reproduce import _put_in_place, demand_replaceable
+from murmurcast.runs import checkpoint
+from murmurcast.runs import result as results
+from murmurcast.runs import run as runs
 from tests.fuzz.corruptions import STAND_INS, Bomb, as_npy, bomb, call, fuzz, npy, npz, spoilt, stand_in
 
 EXPERIMENT = """
@@ -46,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("cut")
     (made / "my.toml").write_text(EXPERIMENT)
     assert call("run", "my.toml", "--json", "--out", "whole", folder=made).code == 0
-    experiment = config.load(made / "my.toml")
+    experiment = experiment_files.load(made / "my.toml")
     problem = experiment.build_problem(3)
     algorithm = experiment.build_algorithm(experiment.build_plan(problem=problem))
 
@@ -165,7 +167,7 @@ def test_control_characters_do_not_reach_a_terminal(tmp_path: Path) -> None:
     )
     ours, theirs = os.openpty()
     command = [sys.executable, "-c", "from murmurcast.cli import main; main()", "plan", "my.toml"]
-    environment = os.environ | {"PYTHONPATH": str(Path(config.__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": str(Path(experiment_files.__file__).parents[2])}
     done = subprocess.run(command, cwd=tmp_path, env=environment, stderr=theirs, stdout=subprocess.PIPE, check=False)
     os.close(theirs)
     told = os.read(ours, 100_000).decode()

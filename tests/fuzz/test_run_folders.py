@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import murmurcast as mc
-from murmurcast import results
+from murmurcast.runs import result as results
+from tests.certificates.ledger_edits import hashed_anew, make_plan, quadratic
 from tests.fuzz.corruptions import (
     FLOATS,
     STAND_INS,
@@ -32,7 +33,6 @@ from tests.fuzz.corruptions import (
     spoilt,
     stand_in,
 )
-from tests.ledger_edits import hashed_anew, make_plan, quadratic
 
 FILES = (results.RUN, results.EXPERIMENT, results.METRICS, results.TABLE, results.LEDGER, results.MODELS)
 COMMANDS = (("certify", "ours", "--json"), ("compare", "ours", "--json"), ("report", "ours", "-o", "page.html"))

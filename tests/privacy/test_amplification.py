@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from murmurcast import config
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
-from murmurcast.network.mixing import mixing, z_diagonal
-from murmurcast.planner import plan as make_plan
-from murmurcast.plans import Budget, ClippedGradients, Plan
+from murmurcast.experiments import load as experiment_files
+from murmurcast.network.weights import mixing, z_diagonal
+from murmurcast.planning.plan import Budget, ClippedGradients, Plan
+from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.solve import plan as make_plan
 from murmurcast.privacy import certificate, linear
 from murmurcast.privacy.amplification import KAPPAS, spread_and_clean
-from murmurcast.schedule import Schedule
 from tests.conftest import asymmetric_network
-from tests.test_reference import INSTANCES, experiment_text
+from tests.planning.test_reference import INSTANCES, experiment_text
 
 Observers = tuple[int, ...]
 React = Callable[[FloatArray, int], FloatArray]  # states [nodes, dim] and world 0 or 1 -> gradients [nodes, dim]
@@ -98,7 +98,7 @@ def cost(case: Setting, observers: Observers, target: int, shift: FloatArray) ->
 @pytest.mark.parametrize("instance", INSTANCES, ids=lambda instance: f"instance-{instance['id']}")
 def test_reference(instance: dict[str, Any]) -> None:
     inputs = instance["inputs"]
-    plan = config.parse(experiment_text(inputs).encode(), "instance").build_plan()
+    plan = experiment_files.parse(experiment_text(inputs).encode(), "instance").build_plan()
     for observer in range(plan.network.nodes):
         found = plan.amplified((observer,), inputs["L"])
         np.testing.assert_allclose(found, instance["expected"]["mu_cert"][observer], rtol=1e-7, atol=0)

@@ -7,8 +7,8 @@ import pytest
 
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
+from murmurcast.planning.schedule import Schedule
 from murmurcast.privacy import certificate
-from murmurcast.schedule import Schedule
 
 EPOCHS, NODES = 12, 3
 ALPHA, NOISE = np.array([0.2, 0.5, 0.9]), np.array([3.0, 5.0, 8.0])

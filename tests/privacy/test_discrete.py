@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from murmurcast._check import FloatArray
-from murmurcast.privacy import curves, discrete, gaussian
-from murmurcast.privacy.curves import Curve
+from murmurcast.privacy import conversion, discrete, gaussian
+from murmurcast.privacy.conversion import Curve
 
 SAMPLES = 7850 * 1000
 
@@ -132,12 +132,12 @@ def test_rounding_over_a_run() -> None:
 
 
 def test_curves() -> None:
-    assert curves.curve("seeded", 5, 9) == curves.EXACT
-    secure = curves.curve("secure", 5, 9)
+    assert conversion.curve("seeded", 5, 9) == conversion.EXACT
+    secure = conversion.curve("secure", 5, 9)
     assert secure == Curve("secure", discrete.rounding(5, 9), 45)
     assert float(secure.whole(np.array(1.0))) == 1.0 + secure.rounding
     mu = secure.mu_of_steps(3.0, 1e-5)
     assert float(secure.epsilon(secure.whole(np.array(mu)), 1e-5)) <= 3 * (1 + 1e-12)
-    assert curves.EXACT.mu_of_steps(3.0, 1e-5) == gaussian.mu(3.0, 1e-5)
+    assert conversion.EXACT.mu_of_steps(3.0, 1e-5) == gaussian.mu(3.0, 1e-5)
     with pytest.raises(ValueError, match="rounding"):
-        curves.curve("secure", 10**12, 10**6).mu_of_steps(0.1, 1e-5)
+        conversion.curve("secure", 10**12, 10**6).mu_of_steps(0.1, 1e-5)

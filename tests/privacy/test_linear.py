@@ -7,9 +7,9 @@ import pytest
 
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
-from murmurcast.network.mixing import mixing, z_diagonal
+from murmurcast.network.weights import mixing, z_diagonal
+from murmurcast.planning.schedule import Schedule
 from murmurcast.privacy import certificate, linear
-from murmurcast.schedule import Schedule
 from tests.conftest import asymmetric_network
 
 

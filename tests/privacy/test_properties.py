@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from murmurcast._check import FloatArray
 from murmurcast.privacy import certificate, linear
 from murmurcast.privacy.amplification import spread_and_clean
-from murmurcast.privacy.collusion import collusion
+from murmurcast.privacy.coalitions import collusion
 from tests.privacy.test_linear import setting
 
 SEEDS = st.integers(0, 2**31 - 1)

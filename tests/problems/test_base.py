@@ -21,7 +21,7 @@ from murmurcast.errors import Error
 from murmurcast.problems import base
 from murmurcast.problems.base import Omega, minibatch
 from murmurcast.problems.examples import OnExamples
-from murmurcast.problems.products import product
+from murmurcast.problems.matmul import product
 
 KEY = 7
 ExampleGradient = Callable[[FloatArray, FloatArray, float], FloatArray]

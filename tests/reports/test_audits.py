@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from murmurcast.auditing import CURVE, Attack, Audit
+from murmurcast.audits.audit import CURVE, Attack, Audit
 from murmurcast.reports import audits
 
 

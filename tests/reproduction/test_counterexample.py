@@ -9,14 +9,14 @@ import pytest
 from scipy.stats import norm
 
 from murmurcast.algorithms.power_controlled import power_controlled
-from murmurcast.attacks.bounds import Measured, epsilon_lower_bound
-from murmurcast.attacks.transcript import transcripts
-from murmurcast.figures import save
+from murmurcast.audits.bounds import Measured, epsilon_lower_bound
+from murmurcast.audits.transcript import transcripts
 from murmurcast.privacy import gaussian
-from murmurcast.privacy.per_epoch import PaperClaim
+from murmurcast.privacy.paper import PaperClaim
+from murmurcast.reports.plots import save
 from murmurcast.reproduction import counterexample
 from murmurcast.reproduction.counterexample import LOUD, RELAY, TARGET, Counterexample, refutes
-from murmurcast.reproduction.counterexample_figure import counterexample_figure
+from murmurcast.reproduction.counterexample_plot import counterexample_figure
 
 
 @cache

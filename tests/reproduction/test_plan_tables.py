@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from murmurcast.plans import Plan
+from murmurcast.planning.plan import Plan
 from murmurcast.privacy import gaussian
 from murmurcast.reproduction import plan_tables
-from murmurcast.reproduction.material import Table
+from murmurcast.reproduction.document import Table
 from murmurcast.reproduction.settings import OURS, settings
 
 

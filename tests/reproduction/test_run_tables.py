@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from murmurcast.reproduction import curve_figures, run_tables, writing
+from murmurcast.reproduction import curve_plots as curve_figures
+from murmurcast.reproduction import run_tables, writing
 from murmurcast.reproduction.reproduce import first_lines
 from murmurcast.reproduction.settings import CENTRAL, NOISELESS, OURS, RIVAL, settings
 from murmurcast.reproduction.training import Run
-from murmurcast.results import Result
+from murmurcast.runs.result import Result
 
 EPOCHS = np.arange(10, 101, 10)
 SEEDS, NODES = 5, 4

@@ -10,8 +10,10 @@ from matplotlib.figure import Figure
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
-from murmurcast.network.mixing import mixing, mixing_rate, z_diagonal
-from murmurcast.reproduction import fits, growth, theory_figure, theory_words
+from murmurcast.network.weights import mixing, mixing_rate, z_diagonal
+from murmurcast.reproduction import fits, growth
+from murmurcast.reproduction import theory_plot as theory_figure
+from murmurcast.reproduction import theory_text as theory_words
 from murmurcast.reproduction.fits import Exponent
 from murmurcast.reproduction.geometric import Geometric, excess_over, first_term, geometric
 from murmurcast.reproduction.growth import BASE, Point, at_delta, base_network, horizons, repeated_ring, sweep

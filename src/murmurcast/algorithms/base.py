@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
-from murmurcast.plans import Plan
+from murmurcast.planning.plan import Plan
 
 Model = jax.Array
 Tables = Any  # a NamedTuple of constants; see `Algorithm`

@@ -28,7 +28,7 @@ from murmurcast.algorithms.base import (
     newest_share,
     same_always,
 )
-from murmurcast.plans import Plan
+from murmurcast.planning.plan import Plan
 
 
 class State(NamedTuple):

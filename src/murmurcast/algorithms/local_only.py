@@ -13,7 +13,7 @@ import numpy as np
 
 from murmurcast import _check
 from murmurcast.algorithms.base import Algorithm, Leaf, Local, Promise, Silence, State, start
-from murmurcast.plans import Plan
+from murmurcast.planning.plan import Plan
 
 
 class Sending(NamedTuple):

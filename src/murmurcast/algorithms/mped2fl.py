@@ -35,7 +35,7 @@ from murmurcast.algorithms.base import (
 )
 from murmurcast.algorithms.power_controlled import GradientAt, demand_gradient_at
 from murmurcast.network.graph import Network
-from murmurcast.plans import Plan
+from murmurcast.planning.plan import Plan
 
 
 class Receiving(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 
 from murmurcast.algorithms.base import Algorithm, Promise, Publish, Sending, State
 from murmurcast.algorithms.power_controlled import GradientAt, power_controlled
-from murmurcast.plans import Plan
+from murmurcast.planning.plan import Plan
 
 
 def noiseless(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: Publish = "last") -> Algorithm:

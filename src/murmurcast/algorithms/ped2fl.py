@@ -19,7 +19,7 @@ from murmurcast.algorithms.mped2fl import mped2fl
 from murmurcast.algorithms.power_controlled import GradientAt
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
-from murmurcast.plans import Plan
+from murmurcast.planning.plan import Plan
 
 
 def ped2fl(plan: Plan, *, gradient_at: GradientAt = "mixed", step_factor: float = 1.0) -> Algorithm:

@@ -9,7 +9,7 @@ Weights: the row-stochastic A of the plan; dividing by z makes the network minim
 Noise: one draw per node, the same in the signal and in the node's own term; leaving it out there would break the proof.
 Channel uses: 1 per epoch.
 
-With secure noise, everything a node says is on a grid: see `murmurcast.algorithms.grid`.
+With secure noise, everything a node says is on a grid: see `murmurcast.algorithms.grid_noise`.
 """
 
 from typing import Literal, NamedTuple
@@ -34,9 +34,9 @@ from murmurcast.algorithms.base import (
     start,
     without_repeats,
 )
-from murmurcast.algorithms.grid import finite, held, on_grid, send_on_grid
+from murmurcast.algorithms.grid_noise import finite, held, on_grid, send_on_grid
 from murmurcast.errors import Error
-from murmurcast.plans import Plan
+from murmurcast.planning.plan import Plan
 
 GradientAt = Literal["mixed", "own"]
 _BOUND = ", by the discrete Gaussian's bound"

@@ -7,8 +7,8 @@ from scipy.sparse import csr_array
 from murmurcast.privacy import gaussian
 
 if TYPE_CHECKING:
-    from murmurcast.plans import Plan
-    from murmurcast.privacy.collusion import Collusion
+    from murmurcast.planning.plan import Plan
+    from murmurcast.privacy.coalitions import Collusion
     from murmurcast.privacy.linear import Linear
 
 _DENSE_UP_TO = 500  # nodes

@@ -6,14 +6,14 @@ import numpy as np
 from rich.console import Console
 
 from murmurcast.cli import _tables
-from murmurcast.cli._collusion_text import show_collusion
+from murmurcast.cli._coalitions_text import show_collusion
 from murmurcast.cli._tables import show_table
-from murmurcast.network.mixing import mixing_rate
+from murmurcast.network.weights import mixing_rate
 from murmurcast.privacy import gaussian
 
 if TYPE_CHECKING:
-    from murmurcast.plans import Plan
-    from murmurcast.privacy.collusion import Collusion
+    from murmurcast.planning.plan import Plan
+    from murmurcast.privacy.coalitions import Collusion
     from murmurcast.privacy.linear import Linear
 
 _NODES_SHOWN, _MATRIX_UP_TO, _RATE_UP_TO = 20, 12, 300

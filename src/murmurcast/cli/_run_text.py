@@ -10,7 +10,7 @@ from murmurcast.cli import _tables
 if TYPE_CHECKING:
     from murmurcast.algorithms.base import Algorithm
     from murmurcast.problems.base import Problem
-    from murmurcast.results import Result
+    from murmurcast.runs.result import Result
 
 
 def show_beginning(algorithm: "Algorithm", problem: "Problem", warned: tuple[str, ...]) -> None:
@@ -83,7 +83,7 @@ def diverged(result: "Result") -> list[str]:
 
 def summary(result: "Result", name: str) -> dict[str, Any]:
     """A figure at the end: mean, spread over seeds, worst node."""
-    from murmurcast.results import spread_over_seeds
+    from murmurcast.runs.result import spread_over_seeds
 
     final = result.final(name)
     per_seed = final.reshape(len(final), -1).mean(axis=1)

@@ -10,8 +10,8 @@ from murmurcast.cli._options import AsJson, Sets, complain, echo_json, overrides
 from murmurcast.errors import Error
 
 if TYPE_CHECKING:
-    from murmurcast.auditing import Attack, Audit
-    from murmurcast.experiment import Experiment
+    from murmurcast.audits.audit import Attack, Audit
+    from murmurcast.experiments.build import Experiment
     from murmurcast.problems.base import Problem
 
 
@@ -52,16 +52,17 @@ def audit(
     """
     from rich.console import Console
 
-    from murmurcast import auditing, config
-    from murmurcast.cli import _bars
+    from murmurcast.audits import audit as auditing
+    from murmurcast.cli import _progress_bar
+    from murmurcast.experiments import load as experiment_files
 
     if out is not None:
         from murmurcast.reports.runs import demand_path
 
         demand_path(out)
     members = None if coalition is None else _members(coalition)
-    experiment = config.load(file, overrides(sets))
-    with _bars.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):
+    experiment = experiment_files.load(file, overrides(sets))
+    with _progress_bar.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):
         problem = experiment.build_problem(experiment.build_network(file.parent).nodes, file.parent, on_stage)
         algorithm = experiment.build_algorithm(experiment.build_plan(file.parent, on_stage, problem))
         found = auditing.audit(
@@ -93,7 +94,7 @@ def _write_page(
     experiment: "Experiment", problem: "Problem", found: "Audit", file: Path, out: Path, on_stage: Callable[[str], None]
 ) -> None:
     """The page, with pictures where the data are some."""
-    from murmurcast.attacks.inversion import image_side, run_inversion
+    from murmurcast.audits.inversion import image_side, run_inversion
     from murmurcast.problems.softmax import SoftmaxRegression
     from murmurcast.reports import audits
 
@@ -114,7 +115,7 @@ def _members(names: str) -> tuple[int, ...]:
 def _as_dict(found: "Audit", experiment: "Experiment") -> dict[str, Any]:
     from dataclasses import asdict
 
-    from murmurcast.auditing import FALSE_POSITIVE_RATES, NOTE
+    from murmurcast.audits.audit import FALSE_POSITIVE_RATES, NOTE
 
     attacks = []
     for attack in found.attacks:
@@ -134,7 +135,7 @@ def _as_dict(found: "Audit", experiment: "Experiment") -> dict[str, Any]:
 
 def _show(found: "Audit", experiment: "Experiment", page: Path | None) -> None:
     """Who showed what, and what that says of the promise."""
-    from murmurcast.auditing import FALSE_POSITIVE_RATES, NOTE, in_words
+    from murmurcast.audits.audit import FALSE_POSITIVE_RATES, NOTE, in_words
     from murmurcast.cli import _tables
 
     console, plain = _tables.console(), _tables.plain

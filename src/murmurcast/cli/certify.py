@@ -11,8 +11,8 @@ from murmurcast.cli._options import AsJson, complain, echo_json, json_text
 from murmurcast.errors import Altered, Error
 
 if TYPE_CHECKING:
-    from murmurcast.certification import Certified
-    from murmurcast.results import Result
+    from murmurcast.certificates.certify import Certified
+    from murmurcast.runs.result import Result
 
 _MADE_BY = "murmurcast certify"
 _FORMAT = 1
@@ -44,8 +44,8 @@ def certify(
 
         murmurcast certify runs/monday runs/tuesday --out both.json
     """
-    from murmurcast.certification import certify as recompute
-    from murmurcast.results import CERTIFICATE, load_run
+    from murmurcast.certificates.certify import certify as recompute
+    from murmurcast.runs.result import CERTIFICATE, load_run
 
     usual = runs[0] / CERTIFICATE if len(runs) == 1 else None
     _demand_once(runs)
@@ -87,8 +87,8 @@ def _demand_once(runs: list[Path]) -> None:
 
 def _is_altered(folder: Path) -> bool:
     """Whether this run by itself is refused."""
-    from murmurcast.accounts import account_of
-    from murmurcast.results import load_run
+    from murmurcast.certificates.recompute import account_of
+    from murmurcast.runs.result import load_run
 
     try:
         account_of(load_run(folder))
@@ -99,8 +99,8 @@ def _is_altered(folder: Path) -> bool:
 
 def _demand_not_stopped(folder: Path) -> None:
     """A run that was stopped by hand has no ledger, and its stop was not fixed beforehand."""
-    from murmurcast import checkpoint
-    from murmurcast.results import CHECKPOINT, EXPERIMENT, RUN
+    from murmurcast.runs import checkpoint
+    from murmurcast.runs.result import CHECKPOINT, EXPERIMENT, RUN
 
     kept = (folder / CHECKPOINT).exists()
     if (folder / RUN).exists() or not (kept or (folder / EXPERIMENT).exists()):
@@ -158,7 +158,7 @@ def _as_dict(found: "Certified", loaded: "list[Result]", folders: list[Path]) ->
     import platform
     from importlib.metadata import version
 
-    from murmurcast.results import EXPERIMENT, LEDGER, file_hashes
+    from murmurcast.runs.result import EXPERIMENT, LEDGER, file_hashes
 
     numbers = {name: getattr(found, name).tolist() for name in ("mu", "epsilon", "promised_mu")}
     hashes = [file_hashes(folder) for folder in folders]

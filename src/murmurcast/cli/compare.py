@@ -29,17 +29,18 @@ def compare(
 
         murmurcast compare runs/ours runs/rival --figure courses.pdf
     """
-    from murmurcast import _files, figures
-    from murmurcast.comparison import compare as side_by_side
-    from murmurcast.results import load_run
+    from murmurcast import _files
+    from murmurcast.reports import plots
+    from murmurcast.runs.compare import compare as side_by_side
+    from murmurcast.runs.result import load_run
 
     if figure is not None:
-        figures.demand_format(figure)
+        plots.demand_format(figure)
         _files.demand_writable(figure)
     loaded = [load_run(folder) for folder in runs]
     found = side_by_side(*loaded, metric=metric, mark=mark)
     if figure is not None:
-        figures.save(figures.courses_figure(loaded, found.metric), figure)
+        plots.save(plots.courses_figure(loaded, found.metric), figure)
     if as_json:
         rows = [row._asdict() for row in found.rows]
         echo_json({"metric": found.metric, "mark": found.mark, "runs": rows})

@@ -12,8 +12,8 @@ from murmurcast.errors import Error
 
 if TYPE_CHECKING:
     from murmurcast._progress import Stage
-    from murmurcast.plans import Plan
-    from murmurcast.privacy.collusion import Collusion
+    from murmurcast.planning.plan import Plan
+    from murmurcast.privacy.coalitions import Collusion
     from murmurcast.privacy.linear import Linear
 
 
@@ -71,24 +71,24 @@ def plan(
 
         murmurcast plan my.toml --collusion all --json > plan.json
     """
-    from murmurcast import config
+    from murmurcast.experiments import load as experiment_files
 
     if example is not None:
         if file is not None:
             raise Error("--example prints a file, so it takes none", hint="leave FILE or --example out")
-        typer.echo(config.example(example), nl=False)
+        typer.echo(experiment_files.example(example), nl=False)
         return
     if file is None:
         raise Error("no experiment file is given", hint="make one: murmurcast plan --example paper-1 > my.toml")
     if figure is not None:
         _demand_figure_possible(figure)
     coalitions = [_members(names) for names in observer or []]
-    experiment = config.load(file, overrides(sets))
+    experiment = experiment_files.load(file, overrides(sets))
     found = _work(experiment, file.parent, coalitions, collusion)
     if figure is not None:
-        from murmurcast import figures
+        from murmurcast.reports import plots
 
-        figures.save(figures.plan_figure(found.plan), figure)
+        plots.save(plots.plan_figure(found.plan), figure)
     if as_json:
         from murmurcast.cli._plan_json import as_dict
 
@@ -124,7 +124,7 @@ def _work(experiment: Any, folder: Path, coalitions: list[tuple[int, ...]], how_
 
 def _collusion(plan: "Plan", how_much: HowMuch, tell: "Stage") -> "Collusion | None":
     """None where it is not wanted, or not possible and nobody insists."""
-    from murmurcast.plans import DENSE_UP_TO
+    from murmurcast.planning.plan import DENSE_UP_TO
 
     if how_much is HowMuch.NONE or (how_much is HowMuch.QUICK and plan.network.nodes > DENSE_UP_TO):
         return None
@@ -138,9 +138,10 @@ def _collusion(plan: "Plan", how_much: HowMuch, tell: "Stage") -> "Collusion | N
 
 def _demand_figure_possible(figure: Path) -> None:
     """Before the work, not after it."""
-    from murmurcast import _files, figures
+    from murmurcast import _files
+    from murmurcast.reports import plots
 
-    figures.demand_format(figure)
+    plots.demand_format(figure)
     _files.demand_writable(figure)
 
 

@@ -25,7 +25,7 @@ def report(
         murmurcast report runs/ours runs/rival -o rivals.html
     """
     from murmurcast.reports import runs as pages
-    from murmurcast.results import load_run
+    from murmurcast.runs.result import load_run
 
     pages.demand_path(out)
     pages.report([load_run(folder) for folder in runs], out)

@@ -11,11 +11,11 @@ from murmurcast.cli._options import AsJson, echo_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from murmurcast.cli._bars import Bar
+    from murmurcast.cli._progress_bar import Bar
     from murmurcast.reproduction.outcome import Reproduction
     from murmurcast.reproduction.reproduce import Watching
     from murmurcast.reproduction.settings import Setting
-    from murmurcast.runner import Progress as OnEpochs
+    from murmurcast.runs.run import Progress as OnEpochs
 
 _COLOURS = {"held": "green", "did not hold": "red", "for information": "dim"}
 
@@ -42,11 +42,11 @@ def reproduce(
     """
     from rich.console import Console
 
-    from murmurcast.cli import _bars
+    from murmurcast.cli import _progress_bar
     from murmurcast.reproduction.reproduce import reproduce as make
 
     seconds: dict[str, float] = {}
-    with _bars.stages(console := Console(stderr=True, highlight=False), "starting") as bar:
+    with _progress_bar.stages(console := Console(stderr=True, highlight=False), "starting") as bar:
         try:
             made = make(out, data, seeds, _watching(bar, console, seconds))
         except KeyboardInterrupt:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from murmurcast.algorithms.base import Algorithm
-    from murmurcast.experiment import Experiment
+    from murmurcast.experiments.build import Experiment
     from murmurcast.problems.base import Problem
-    from murmurcast.results import Result
+    from murmurcast.runs.result import Result
 
 
 def run(
@@ -47,12 +47,13 @@ def run(
     from rich.console import Console
     from rich.markup import escape
 
-    from murmurcast import config, runner
     from murmurcast.engine import secure
-    from murmurcast.results import EXPERIMENT, demand_folder
+    from murmurcast.experiments import load as experiment_files
+    from murmurcast.runs import run as runner
+    from murmurcast.runs.result import EXPERIMENT, demand_folder
 
     changed = overrides(sets) | ({} if seeds is None else {"run.seeds": str(seeds)})
-    experiment = config.load(file, changed)
+    experiment = experiment_files.load(file, changed)
     section, folder = experiment.run, out or Path("runs") / file.stem
     seeds_of_run = _seeds(experiment)
     runner.demand_settings(seeds_of_run, section.evaluate_every, section.checkpoint_every, section.precision)
@@ -102,7 +103,7 @@ def _train(
     """Trains under a progress bar: epochs, figures, time left."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from murmurcast import runner
+    from murmurcast.runs import run as runner
 
     reached = (TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
     columns = (*reached, TextColumn("time left"), TimeRemainingColumn())
@@ -154,7 +155,7 @@ def _seeds(experiment: "Experiment") -> tuple[int, ...]:
 
 def _demand_free(folder: Path, text: str, resume: bool) -> None:
     """The folder is new, or holds the beginning of this very run."""
-    from murmurcast.results import EXPERIMENT, demand_place, demand_unused
+    from murmurcast.runs.result import EXPERIMENT, demand_place, demand_unused
 
     demand_place(folder)
     demand_unused(folder, resume)
@@ -210,7 +211,7 @@ def _network_file(experiment: "Experiment", folder: Path) -> Path | None:
 def _write_beginning(folder: Path, contents: dict[str, bytes], network: Path | None) -> None:
     """What makes a folder resumable; a network's file goes along, so that the folder can be planned from alone."""
     from murmurcast._files import write_atomically
-    from murmurcast.results import FILES
+    from murmurcast.runs.result import FILES
 
     if network is not None and network.name in FILES:
         raise Error(f"the network's file is called {network.name}, as one of a run's files", hint="rename it")
@@ -224,6 +225,6 @@ def _draw_partition(problem: "Problem", folder: Path) -> None:
     """Who holds which labels, as a picture beside the run."""
     partition = getattr(problem, "data", None)
     if partition is not None:
-        from murmurcast import figures
+        from murmurcast.reports import plots
 
-        figures.save(figures.partition_figure(partition), folder / "partition.png")
+        plots.save(plots.partition_figure(partition), folder / "partition.png")

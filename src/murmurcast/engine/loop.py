@@ -19,8 +19,8 @@ from jax.typing import DTypeLike
 
 from murmurcast.algorithms.base import Algorithm, Local, Slots
 from murmurcast.engine import mix, noise, secure
-from murmurcast.engine.layout import Layout
 from murmurcast.engine.noise import Purpose
+from murmurcast.engine.sharding import Layout
 from murmurcast.problems.base import Problem
 
 _BLOCK_BYTES = 2 * 2**20  # of what a block of nodes works on

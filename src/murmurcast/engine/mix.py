@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from murmurcast.algorithms.base import Air, Medium, Server, Slots, padded
-from murmurcast.engine.layout import Layout
+from murmurcast.engine.sharding import Layout
 
 _DENSE_FROM = 0.2  # of all pairs that are links: from there on a matrix product is quicker than gathering
 

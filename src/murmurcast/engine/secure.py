@@ -18,12 +18,12 @@ from jax.sharding import PartitionSpec as Spec
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm
-from murmurcast.algorithms.grid import integer_std
+from murmurcast.algorithms.grid_noise import integer_std
 from murmurcast.engine import discrete
 from murmurcast.engine.discrete import Source, Words
-from murmurcast.engine.layout import Layout
+from murmurcast.engine.sharding import Layout
 from murmurcast.errors import Error
-from murmurcast.plans import Plan
+from murmurcast.planning.plan import Plan
 from murmurcast.problems.base import Problem
 
 _PIECE = 2**17  # integers drawn at once: enough to make a call worth its while

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from murmurcast.engine.layout import Layout
 from murmurcast.engine.loop import Carry, Program
+from murmurcast.engine.sharding import Layout
 
 _CHUNK_SECONDS = 0.5  # between two looks at the clock: short enough for a progress bar and for Ctrl-C
 

@@ -19,7 +19,7 @@ from murmurcast.errors import Error
 from murmurcast.problems import base
 from murmurcast.problems.base import Constants, Metrics
 from murmurcast.problems.examples import OnExamples, Rows, TestPart, example_weights, stacked
-from murmurcast.problems.products import product
+from murmurcast.problems.matmul import product
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

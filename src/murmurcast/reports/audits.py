@@ -10,9 +10,9 @@ import plotly.graph_objects as go
 from scipy.stats import norm
 
 from murmurcast import _files
-from murmurcast.attacks.inversion import Inversion
-from murmurcast.auditing import CURVE, FALSE_POSITIVE_RATES, NOTE, Attack, Audit, in_words
-from murmurcast.inversion_figure import inversion_caption, inversion_figure
+from murmurcast.audits.audit import CURVE, FALSE_POSITIVE_RATES, NOTE, Attack, Audit, in_words
+from murmurcast.audits.inversion import Inversion
+from murmurcast.reports.inversion_plot import inversion_caption, inversion_figure
 from murmurcast.reports.page import Chart, Code, Outcome, Picture, Row, Section, Table, Text, Verdict, number, render
 from murmurcast.reports.runs import citation, demand_path
 

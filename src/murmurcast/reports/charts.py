@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from murmurcast._check import FloatArray
 from murmurcast.reports import ledger
-from murmurcast.results import Result, spread_over_seeds
+from murmurcast.runs.result import Result, spread_over_seeds
 
 Against = Literal["epoch", "channel_uses"]
 WRITTEN_UP_TO, CURVES_UP_TO, MATRIX_UP_TO = 12, 60, 500  # nodes

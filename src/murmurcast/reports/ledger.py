@@ -6,9 +6,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from murmurcast._check import FloatArray
-from murmurcast.privacy import per_epoch
-from murmurcast.privacy.curves import Curve, curve
-from murmurcast.results import Result
+from murmurcast.privacy import paper
+from murmurcast.privacy.conversion import Curve, curve
+from murmurcast.runs.result import Result
 
 
 class Split(NamedTuple):
@@ -81,8 +81,8 @@ def epsilon_per_epoch(run: Result) -> csr_array | None:
     if noise is None:
         return None
     noise_to_step = noise / np.sqrt(split.beta * power)
-    ratio = per_epoch.ratio(links, power, split.alpha, noise_to_step, np.asarray(run.ledger["sensitivity"]), bound)
-    return per_epoch.epsilon_per_epoch(ratio, float(run.ledger.attrs["delta"]))
+    ratio = paper.ratio(links, power, split.alpha, noise_to_step, np.asarray(run.ledger["sensitivity"]), bound)
+    return paper.epsilon_per_epoch(ratio, float(run.ledger.attrs["delta"]))
 
 
 def constant(run: Result, name: str) -> FloatArray | None:

@@ -9,10 +9,9 @@ import numpy as np
 
 from murmurcast import _files
 from murmurcast._check import FloatArray
-from murmurcast.comparison import Comparison, compare
 from murmurcast.errors import Error
 from murmurcast.privacy.certificate import PLAIN_BOUND
-from murmurcast.reports import charts, collusion, ledger
+from murmurcast.reports import charts, coalitions, ledger
 from murmurcast.reports.page import (
     GENERATOR,
     Block,
@@ -27,7 +26,8 @@ from murmurcast.reports.page import (
     number,
     render,
 )
-from murmurcast.results import Result, listed
+from murmurcast.runs.compare import Comparison, compare
+from murmurcast.runs.result import Result, listed
 
 PAPER = (
     "Amir Ziaeddini, Yauhen Yakimenka, Jörg Kliewer. Differentially-Private Decentralized Learning in Heterogeneous "
@@ -146,7 +146,7 @@ def _courses(runs: Sequence[Result]) -> Section:
 
 def _run(run: Result, name: str, place: int) -> Section:
     blocks: list[Block] = [_promise(run, name), *_ends(run), _power(run), *_finite(run), *_network(run, place)]
-    blocks += [*_epsilon(run, place), *collusion.blocks(run), _nodes(run)]
+    blocks += [*_epsilon(run, place), *coalitions.blocks(run), _nodes(run)]
     if run.experiment:
         blocks.append(Code("Settings: the experiment as it was run", run.experiment))
     else:

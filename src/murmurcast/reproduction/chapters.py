@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from murmurcast.reproduction import counterexample as refutation
 from murmurcast.reproduction import plan_tables, run_tables
 from murmurcast.reproduction import theory as theories
-from murmurcast.reproduction.counterexample_figure import counterexample_figure
-from murmurcast.reproduction.curve_figures import accuracy_figure, certified_figure, curves, topology_figure
-from murmurcast.reproduction.material import Chapter, Picture
+from murmurcast.reproduction.counterexample_plot import counterexample_figure
+from murmurcast.reproduction.curve_plots import accuracy_figure, certified_figure, curves, topology_figure
+from murmurcast.reproduction.document import Chapter, Picture
 from murmurcast.reproduction.settings import OURS
-from murmurcast.reproduction.theory_figure import growth_figure, rate_figure, theory_figure
+from murmurcast.reproduction.theory_plot import growth_figure, rate_figure, theory_figure
 from murmurcast.reproduction.training import Run
 
 

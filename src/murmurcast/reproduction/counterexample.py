@@ -18,20 +18,20 @@ from scipy.stats import norm
 from murmurcast._check import FloatArray
 from murmurcast._progress import Stage, quiet
 from murmurcast.algorithms.power_controlled import power_controlled
-from murmurcast.attacks.bounds import Measured, epsilon_lower_bound, measure
-from murmurcast.attacks.receivers import listen, view
-from murmurcast.attacks.replay import replay
-from murmurcast.attacks.transcript import Transcript, transcripts
+from murmurcast.audits.bounds import Measured, epsilon_lower_bound, measure
+from murmurcast.audits.receivers import listen, view
+from murmurcast.audits.replay import replay
+from murmurcast.audits.transcript import Transcript, transcripts
 from murmurcast.data.base import Dataset
 from murmurcast.data.partition import Partition, Sorted
 from murmurcast.network.graph import Network
-from murmurcast.planner import plan as make_plan
-from murmurcast.plans import Budget, Plan, PowerRule
+from murmurcast.planning.plan import Budget, Plan, PowerRule
+from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.solve import plan as make_plan
 from murmurcast.privacy import gaussian, linear
-from murmurcast.privacy.per_epoch import PaperClaim
+from murmurcast.privacy.paper import PaperClaim
 from murmurcast.problems.ridge import RidgeRegression
-from murmurcast.reproduction.material import Curve, Finding, Table
-from murmurcast.schedule import Schedule
+from murmurcast.reproduction.document import Curve, Finding, Table
 
 TARGET, RELAY, LOUD = 0, 1, 2
 _GAINS = ((0.0, 0.9, 0.0), (0.8, 0.0, 0.7), (0.0, 0.6, 0.0))  # sender first

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from murmurcast._check import FloatArray
-from murmurcast.network.mixing import mixing_rate, perron
+from murmurcast.network.weights import mixing_rate, perron
 
 _FORGOTTEN = 1e-12  # of xi^t: from there on rounding decides
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from murmurcast.reproduction.material import Chapter
+from murmurcast.reproduction.document import Chapter
 from murmurcast.reproduction.settings import DataName
 from murmurcast.reproduction.training import Run
 

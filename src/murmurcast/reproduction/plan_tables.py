@@ -9,10 +9,10 @@ import numpy as np
 from murmurcast._check import FloatArray
 from murmurcast.network import gains
 from murmurcast.network.graph import Network
-from murmurcast.planner import plan as make_plan
-from murmurcast.plans import ClippedGradients, Plan
+from murmurcast.planning.plan import ClippedGradients, Plan
+from murmurcast.planning.solve import plan as make_plan
 from murmurcast.privacy import gaussian
-from murmurcast.reproduction.material import Finding, Table
+from murmurcast.reproduction.document import Finding, Table
 from murmurcast.reproduction.settings import PAPER_BUDGETS
 
 

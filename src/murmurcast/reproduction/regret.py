@@ -14,15 +14,14 @@ import numpy as np
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm, Local, Sending
 from murmurcast.algorithms.power_controlled import Receiving, power_controlled
-from murmurcast.engine import layout as layouts
-from murmurcast.engine import loop
+from murmurcast.engine import loop, sharding
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
-from murmurcast.planner import plan
-from murmurcast.plans import Budget, Plan
+from murmurcast.planning.plan import Budget, Plan
+from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.solve import plan
 from murmurcast.problems.base import Leaf
 from murmurcast.problems.quadratic import Quadratic
-from murmurcast.schedule import Schedule
 
 RADIUS = 1.5  # of Omega
 CONVEXITY = 1.0  # mu, of every f_i
@@ -149,7 +148,7 @@ def measure(setting: Setting, horizons: FloatArray, runs: int, levels: tuple[flo
     seeds = (*tuple(range(runs)) * len(levels), 0)
     nodes = setting.problem.nodes
     with jax.enable_x64(True):
-        layout = layouts.layout(nodes, len(seeds), nodes * setting.problem.bytes_per_gradient)
+        layout = sharding.layout(nodes, len(seeds), nodes * setting.problem.bytes_per_gradient)
         padded = np.pad(factors, (0, layout.filled_seeds - len(seeds)))
         program = loop.program(summing(setting, padded), setting.problem, layout, seeds, np.float64)
         totals, carry = [], program.start

@@ -7,12 +7,12 @@ from pathlib import Path
 from murmurcast.reports import charts
 from murmurcast.reports import runs as pages
 from murmurcast.reports.page import Block, Chart, Code, Picture, Section, Table, Text, Verdict, render
-from murmurcast.reproduction import material, run_tables
-from murmurcast.reproduction.material import Chapter, Finding
+from murmurcast.reproduction import document, run_tables
+from murmurcast.reproduction.document import Chapter, Finding
 from murmurcast.reproduction.outcome import Reproduction
 from murmurcast.reproduction.settings import GROUP_TITLES, OURS, Group
 from murmurcast.reproduction.training import Run
-from murmurcast.results import Result
+from murmurcast.runs.result import Result
 
 _AGAINST: tuple[charts.Against, ...] = ("epoch", "channel_uses")
 _BAND = "Mean over nodes and seeds, band of one standard deviation over seeds; single nodes wait in the legend."
@@ -138,5 +138,5 @@ def _verdict(finding: Finding) -> Verdict:
     return Verdict(finding.text, finding.outcome)
 
 
-def _table(table: material.Table) -> Table:
+def _table(table: document.Table) -> Table:
     return Table(table.title, table.headings, table.rows, table.note)

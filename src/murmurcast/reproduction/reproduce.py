@@ -21,7 +21,7 @@ from murmurcast.reproduction.outcome import Reproduction
 from murmurcast.reproduction.settings import GROUP_TITLES, PAPER_BUDGETS, DataName, settings
 from murmurcast.reproduction.theory import run_theory
 from murmurcast.reproduction.training import Run, Watch, train, unwatched
-from murmurcast.results import demand_folder, demand_place
+from murmurcast.runs.result import demand_folder, demand_place
 
 ENOUGH_SEEDS = 5  # for the comparison of the published setting
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from murmurcast._check import FloatArray
-from murmurcast.comparison import compare
-from murmurcast.reproduction.material import Finding, Table
+from murmurcast.reproduction.document import Finding, Table
 from murmurcast.reproduction.settings import (
     CENTRAL,
     CERTIFIED_BUDGETS,
@@ -19,6 +18,7 @@ from murmurcast.reproduction.settings import (
     Group,
 )
 from murmurcast.reproduction.training import Run
+from murmurcast.runs.compare import compare
 
 MARKS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9)
 FROM_EPOCH = 20  # the paper's curves are compared from here on

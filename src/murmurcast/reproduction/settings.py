@@ -7,8 +7,8 @@ certified: one total budget for the whole run, one record hidden, against everyb
 
 from typing import Literal, NamedTuple
 
-from murmurcast import config
-from murmurcast.experiment import Experiment
+from murmurcast.experiments import load as experiment_files
+from murmurcast.experiments.build import Experiment
 
 Group = Literal["published", "matched", "certified"]
 DataName = Literal["mnist", "digits"]
@@ -92,4 +92,4 @@ def _certified(data: DataName, seeds: int, budget: float, algorithm: str) -> Set
 
 def _experiment(example: str, data: DataName, seeds: int, changed: dict[str, str]) -> Experiment:
     common = {"data.name": data, "problem.dim": str(_DIM[data]), "run.seeds": str(seeds)}
-    return config.parse(config.example(example).encode(), f"{example}.toml", common | changed)
+    return experiment_files.parse(experiment_files.example(example).encode(), f"{example}.toml", common | changed)

@@ -5,11 +5,11 @@ import numpy as np
 from murmurcast._progress import Stage, quiet
 from murmurcast.network.graph import Network
 from murmurcast.reproduction import growth
+from murmurcast.reproduction.document import Curve
 from murmurcast.reproduction.growth import BASE, CONDITION, base_network, horizons
-from murmurcast.reproduction.material import Curve
 from murmurcast.reproduction.regret import bowls, measure, setting
 from murmurcast.reproduction.theory_cases import Case, Theory, case
-from murmurcast.reproduction.theory_words import findings, tables
+from murmurcast.reproduction.theory_text import findings, tables
 
 __all__ = ["Case", "Theory", "case", "curves", "findings", "hardly_heard", "run_theory", "tables"]
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from murmurcast import runner
 from murmurcast._progress import Stage, quiet
-from murmurcast.plans import Plan
+from murmurcast.planning.plan import Plan
 from murmurcast.problems.softmax import SoftmaxRegression
 from murmurcast.reproduction.settings import Setting
-from murmurcast.results import Result
+from murmurcast.runs import run as runner
+from murmurcast.runs.result import Result
 
 Watch = Callable[[Setting], runner.Progress]  # whom to tell about the epochs of a run
 

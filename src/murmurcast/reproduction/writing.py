@@ -12,10 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from murmurcast import figures
 from murmurcast._files import write_atomically
 from murmurcast._progress import Stage
-from murmurcast.reproduction.material import Curve, Finding, Table
+from murmurcast.reports import plots
+from murmurcast.reproduction.document import Curve, Finding, Table
 from murmurcast.reproduction.outcome import Reproduction
 from murmurcast.reproduction.report import page
 
@@ -31,7 +31,7 @@ def write(made: Reproduction, folder: Path, on_stage: Stage) -> None:
         on_stage(f"drawing: {chapter.title}")
         for picture in chapter.pictures:
             for ending in _FORMATS:
-                figures.save(picture.figure, folder / "figures" / f"{picture.name}{ending}")
+                plots.save(picture.figure, folder / "figures" / f"{picture.name}{ending}")
         for table in chapter.tables:
             write_atomically(folder / "tables" / f"{table.name}.csv", _csv(table).encode())
         for name, curve in chapter.curves.items():

@@ -1,0 +1,1 @@
+"""What finished runs cost, from their ledgers and never from the plan."""

@@ -1,0 +1,219 @@
+"""What finished runs cost together, and whether that was promised.
+
+Every run is recomputed from its ledger: `murmurcast.certificates.recompute`. Several runs on the same data compose:
+mu_j^2 is the sum of the runs'. Where one of them has secure noise, epsilon is by the bound of concentrated DP, which
+holds for Gaussian noise with the same mu too.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast.certificates.read import data_of
+from murmurcast.certificates.recompute import Account, Tier, account_of
+from murmurcast.errors import Error
+from murmurcast.privacy.conversion import EXACT, Curve, note
+from murmurcast.runs.result import Result, listed
+
+Verdict = Literal["kept", "broken", "nothing is promised"]
+_ADVERSARY: dict[Tier, str] = {
+    "tier 1": "everybody else together: hears every antenna, knows all other data and noise, sees all published models",
+    "trusted server": "everybody but the server, who is trusted with the sum of gradients and draws the noise",
+    "nothing sent": "everybody",
+    "none": "nobody",
+}
+_FORMULA: dict[Tier, str] = {
+    "tier 1": "certificate, against everybody: mu_j^2 = sum over t < T of (S_j gamma_t / (z_jj,t s_j,t+1))^2",
+    "trusted server": "if the server is trusted: mu_j^2 = sum over t < T of (S_j / rho_t+1)^2",
+    "nothing sent": "nothing is sent, and nothing published: mu = 0",
+    "none": "nothing is promised",
+}
+_ON_A_GRID = (
+    "certificate by the discrete Gaussian's bound, against everybody: mu_j = (sum over t < T of (S_j gamma_t / (z_jj,t "
+    "s_j,t+1))^2)^(1/2) + 2^-25 (m (T - 1))^(1/2) for rounding, rho_j = mu_j^2 / 2 of concentrated DP"
+)
+_WEAKEST: tuple[Tier, ...] = ("none", "trusted server", "tier 1", "nothing sent")
+
+
+class Certified(NamedTuple):
+    """What runs really cost every node, and whether that was promised. Only "tier 1" is a certificate.
+
+    Attributes:
+        tier: What stands behind the numbers: "tier 1" (the certificate), "trusted server", "nothing sent" or "none".
+        unit: What is hidden: a whole "node", or one "record" of it.
+        adversary: Against whom the numbers hold.
+        mu: [nodes] recomputed from the ledger, all runs together; infinite where nothing is promised.
+        epsilon: [nodes] the exact epsilon at `delta`; with secure noise, its bound.
+        delta: Failure probability.
+        promised_mu: [nodes] what the runs promised, all together.
+        basis: The formula, in words.
+        assumptions: What must be true besides.
+        verdict: "kept", "broken" or "nothing is promised".
+        verdicts: [nodes] in words: "kept", "costs more", "costs less" or "nothing is promised".
+        problems: A line for each run whose promise does not hold.
+        note: What may be said of the transcripts themselves.
+    """
+
+    tier: Tier
+    unit: str
+    adversary: str
+    mu: FloatArray
+    epsilon: FloatArray
+    delta: float
+    promised_mu: FloatArray
+    basis: str
+    assumptions: tuple[str, ...]
+    verdict: Verdict
+    verdicts: tuple[str, ...]
+    problems: tuple[str, ...]
+    note: str
+
+
+def certify(runs: Result | Sequence[Result], delta: float | None = None) -> Certified:
+    """Recomputes what runs cost from their ledgers, and compares it with what they promised.
+
+    Args:
+        runs: One run, or several on the same data by the same nodes, which compose.
+        delta: Failure probability for epsilon; by default the runs'.
+
+    Guarantees:
+        Unit: the ledger's; record level only with gradients at the public mixed point.
+        Adversary: everybody else together (tier 1), or everybody but the server (trusted server).
+        Formula: see the module; for several runs mu_j = sqrt(sum of mu_j^2). What a later run does may depend on what
+            earlier ones sent; how many there are and what each costs may not: a total fixed beforehand counts then.
+            epsilon is exact at `delta`, or with secure noise the bound of `privacy.discrete`.
+        Range: verdict "kept", and the assumptions listed.
+
+    Raises:
+        Altered: A ledger is incomplete, out of range, or at odds with itself or with the rest of its run.
+        Error: Runs that do not compose: other units, other numbers of nodes, the same noise twice.
+    """
+    together = listed([runs] if isinstance(runs, Result) else runs)
+    if delta is not None:
+        _check.fraction(delta=delta)
+    _demand_same_data(together)
+    return _composed([account_of(run) for run in together], delta)
+
+
+def _composed(accounts: list[Account], delta: float | None) -> Certified:
+    """All runs together."""
+    _demand_alike(accounts)
+    given = {account.delta for account in accounts}
+    if delta is None and len(given) > 1:
+        raise Error("the runs have different deltas", hint="choose one for all of them: delta (--delta on the line)")
+    delta = given.pop() if delta is None else delta
+    mu, promised = (
+        np.sqrt(np.sum(np.square([getattr(account, name) for account in accounts]), axis=0))
+        for name in ("mu", "promised_mu")
+    )
+    problems = tuple(line for account in accounts for line in _trouble(account))
+    if not problems:
+        _demand_fresh_noise(accounts)
+    # Of a broken promise nothing is left to stand on: its ledger may be the part that is wrong.
+    tier = "none" if problems else min((account.tier for account in accounts), key=_WEAKEST.index)
+    reasons = [account.reason for account in accounts if account.reason]
+    curve = _common([account.curve for account in accounts])
+    epsilon = curve.epsilon(mu, delta)
+    if not problems and np.isinf(epsilon[np.isfinite(mu)]).any():
+        raise Error(
+            f"the bound of secure noise says nothing about so large a cost: mu {mu.max():.4g} at delta {delta:g}",
+            hint="certify fewer runs together, or choose a larger delta",
+        )
+    formula = _ON_A_GRID if tier == "tier 1" and curve.source == "secure" else _FORMULA[tier]
+    basis = "the promise does not hold" if problems else ": ".join((formula, *dict.fromkeys(reasons)))
+    together = "; over runs mu_j^2 adds up" if len(accounts) > 1 and not (problems or reasons) else ""
+    return Certified(
+        tier=tier,
+        unit=accounts[0].unit,
+        adversary=_ADVERSARY[tier],
+        mu=mu,
+        epsilon=epsilon,
+        delta=delta,
+        promised_mu=promised,
+        basis=basis + together,
+        assumptions=() if problems or reasons else _assumed_of_all(accounts),
+        verdict="broken" if problems else "nothing is promised" if reasons else "kept",
+        verdicts=tuple(map(_worst, zip(*(account.verdicts for account in accounts), strict=True))),
+        problems=problems,
+        note=_said_of_all(accounts, kept=not (problems or reasons)),
+    )
+
+
+def _said_of_all(accounts: list[Account], *, kept: bool) -> str:
+    """One transcript for which nothing is claimed spoils the claim for all."""
+    if not all(account.curve.source == "secure" for account in accounts):
+        return note("seeded")
+    return note("secure") if kept else "secure noise, but nothing is claimed for this transcript"
+
+
+def _common(curves: list[Curve]) -> Curve:
+    """For runs together: Gaussian noise meets the discrete Gaussian's bound too, so it serves where both occur."""
+    if all(curve.source == "seeded" for curve in curves):
+        return EXACT
+    return Curve("secure", samples=sum(curve.samples for curve in curves))
+
+
+def _demand_alike(accounts: list[Account]) -> None:
+    for name, found in (
+        ("units", {account.unit for account in accounts}),
+        ("numbers of nodes", {len(account.mu) for account in accounts}),
+    ):
+        if len(found) > 1:
+            raise Error(
+                f"the runs have different {name} ({', '.join(map(str, sorted(found, key=str)))})",
+                hint="costs add up only for the same unit and the same nodes: name runs that share them",
+            )
+
+
+def _demand_same_data(runs: Sequence[Result]) -> None:
+    """As far as experiments tell: what lies at another node, or is another's, does not add up node by node."""
+    told = [data for run in runs if (data := data_of(run)) is not None]
+    if any(data != told[0] for data in told):
+        raise Error(
+            "the runs' experiments name different data, or share it out differently: their costs do not add up",
+            hint="name runs with the same [data]; runs on other data are certified by themselves",
+        )
+
+
+def _demand_fresh_noise(accounts: list[Account]) -> None:
+    """No two runs draw the same noise: from two signals with one noise it can be subtracted, whatever each costs."""
+    used: dict[int, str] = {}
+    for account in accounts:
+        for seed in account.seeds:
+            if seed in used:
+                raise Error(
+                    f'runs "{used[seed]}" and "{account.run}" both have seed {seed}, which is the same noise twice: '
+                    "their costs do not add up",
+                    hint="release one of them only, or run one again with other seeds (run.seeds)",
+                )
+            used[seed] = account.run
+
+
+def _assumed_of_all(accounts: list[Account]) -> tuple[str, ...]:
+    found = dict.fromkeys(line for account in accounts for line in account.assumptions)
+    if len(accounts) == 1:
+        return tuple(found)
+    return (
+        *found,
+        "all runs are of the same data by the same nodes",
+        "how many runs there are and what each costs was fixed before the first; else what was fixed in all counts",
+    )
+
+
+def _worst(words: tuple[str, ...]) -> str:
+    return next(word for word in ("costs more", "costs less", "nothing is promised", "kept") if word in words)
+
+
+def _trouble(account: Account) -> list[str]:
+    """A line on the node that is worst off, where there is one."""
+    for verdict in ("costs more", "costs less"):
+        nodes = [node for node, word in enumerate(account.verdicts) if word == verdict]
+        if nodes:
+            node = nodes[int(np.argmax(account.mu[nodes] - account.promised_mu[nodes]))]
+            costs = f"was promised mu {account.promised_mu[node]:.6g}, and what was sent costs {account.mu[node]:.6g}"
+            cause = "" if verdict == "costs more" else ": ledger and promise are not of one run"
+            return [f'run "{account.run}": node {node} {costs}{cause}']
+    return []

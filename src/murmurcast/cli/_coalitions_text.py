@@ -1,0 +1,82 @@
+"""Who learns what, as a table for people: everybody, every receiver alone, the worst two together."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+
+from murmurcast.cli._tables import show_table
+from murmurcast.privacy import gaussian
+
+if TYPE_CHECKING:
+    from murmurcast.planning.plan import Plan
+    from murmurcast.privacy.coalitions import Collusion
+
+_MATRIX_UP_TO, _TARGETS_SHOWN = 9, 20
+_TITLE = "Who learns what: epsilon of the whole run, for every target"
+_NOTE = (
+    "Certified: everybody together. All others: the linear diagnostic, a lower bound of what these receivers learn; "
+    "not a guarantee."
+)
+
+
+def show_collusion(console: Console, plan: "Plan", found: "Collusion") -> None:
+    """One row for every target; beyond 20 nodes, for the 20 that pay most."""
+    if not found.receivers:
+        console.print(f"\n[bold]{_TITLE}[/bold]")
+        console.print(f"{plan.network.nodes} nodes and {plan.schedule.epochs} epochs take long: --collusion all")
+        return
+    few = plan.network.nodes <= _MATRIX_UP_TO and len(found.receivers) == plan.network.nodes
+    headings, rows = (_matrix if few else _worst_only)(plan, found)
+    show_table(console, _TITLE, rows, headings, " ".join((_NOTE, _left_out(plan, found, few))).strip())
+
+
+def _matrix(plan: "Plan", found: "Collusion") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    single = gaussian.epsilon(found.single_mu, plan.budget.delta)
+    certified = plan.certificate.epsilon
+
+    def row(target: int) -> tuple[str, ...]:
+        neighbours = plan.network.neighbours(target)
+        alone = (
+            "-" if receiver == target else f"{single[receiver, target]:#.3g}{_mark(receiver in neighbours)}"
+            for receiver in range(plan.network.nodes)
+        )
+        return str(target), f"{certified[target]:.4g}", *alone, _pair(plan, found, target)
+
+    headings = ("target", "certified", *(f"to {receiver}" for receiver in found.receivers), "worst two")
+    return headings, [row(target) for target in range(plan.network.nodes)]
+
+
+def _worst_only(plan: "Plan", found: "Collusion") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    certified, receiver = plan.certificate.epsilon, found.worst_receiver
+    single = gaussian.epsilon(found.worst_single_mu, plan.budget.delta)
+    order = np.argsort(-certified, kind="stable")[:_TARGETS_SHOWN]
+
+    def row(target: int) -> tuple[str, ...]:
+        near = int(receiver[target]) in plan.network.neighbours(target)
+        alone = f"{single[target]:#.3g} ({receiver[target]}){_mark(near)}" if receiver[target] >= 0 else "0"
+        return str(target), f"{certified[target]:.4g}", alone, _pair(plan, found, target)
+
+    return ("target", "certified", "worst one", "worst two"), [row(target) for target in sorted(order.tolist())]
+
+
+def _mark(neighbour: bool) -> str:
+    return "+" if neighbour else " "
+
+
+def _pair(plan: "Plan", found: "Collusion", target: int) -> str:
+    if found.pair[target, 0] < 0:
+        return "-"
+    leaked = float(gaussian.epsilon(found.pair_mu[target], plan.budget.delta))
+    first, second = found.pair[target]
+    return f"{leaked:#.3g} ({first}, {second if second >= 0 else 'any'})"
+
+
+def _left_out(plan: "Plan", found: "Collusion", few: bool) -> str:
+    words = ["+ a neighbour of the target."]
+    if not few:
+        words.append("Who it is stands in brackets.")
+    if not found.is_complete:
+        tried = f"{len(found.receivers)} of {plan.network.nodes} receivers, {found.pairs_tried} of {found.pairs} pairs"
+        words.append(f"Tried: the likeliest {tried}; all of them: --collusion all.")
+    return " ".join(words)

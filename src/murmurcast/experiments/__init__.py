@@ -1,0 +1,1 @@
+"""Experiment files, and the objects they describe."""

@@ -1,0 +1,345 @@
+"""An experiment file, and the objects of the library it describes.
+
+Nothing here computes; it turns plain values into objects and says clearly what does not fit.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from murmurcast._check import FloatArray
+from murmurcast._progress import Stage, quiet
+from murmurcast.errors import Error
+from murmurcast.experiments.schema import (
+    AlgorithmSection,
+    DataSection,
+    NetworkSection,
+    PowerSection,
+    PrivacySection,
+    ProblemSection,
+    RunSection,
+    ScheduleSection,
+    Section,
+)
+from murmurcast.network.files import EdgeList, read_gains
+from murmurcast.network.gains import Uniform
+from murmurcast.network.graph import Network
+from murmurcast.planning.plan import Budget, ClippedGradients, PowerRule
+from murmurcast.planning.schedule import Schedule
+from murmurcast.privacy.certificate import PLAIN_BOUND
+
+if TYPE_CHECKING:
+    from murmurcast.algorithms.base import Algorithm
+    from murmurcast.data.base import Dataset
+    from murmurcast.data.partition import Partition
+    from murmurcast.planning.plan import Plan
+    from murmurcast.planning.plan import Problem as PlannedProblem
+    from murmurcast.problems.base import Problem
+
+_SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topology: (needed, optional)
+    "diamond": ((), ()),
+    "complete": (("nodes",), ()),
+    "ring": (("nodes",), ()),
+    "path": (("nodes",), ()),
+    "star": (("nodes",), ()),
+    "grid": (("rows", "columns"), ()),
+    "erdos-renyi": (("nodes", "probability"), ()),
+    "geometric": (("nodes",), ("radius",)),
+}
+_ALGORITHM_KEYS: "dict[str, tuple[str, ...]]" = {
+    "power-controlled": ("gradient_at", "publish"),
+    "noiseless": ("gradient_at", "publish"),
+    "mped2fl": ("gradient_at", "step_factor"),
+    "ped2fl": ("gradient_at", "step_factor"),
+    "local-only": ("step_factor",),
+    "central-dp": ("publish",),
+}
+_PROMISING = ("power-controlled", "central-dp")
+_SET_KEYS: "dict[str, tuple[str, ...]]" = {
+    "least-squares": ("examples", "features", "heterogeneity"),
+    "logistic": ("examples", "features", "classes"),
+}
+_ALL_SET_KEYS = tuple(dict.fromkeys(key for keys in _SET_KEYS.values() for key in keys))
+
+
+class Experiment(Section):
+    """One experiment file."""
+
+    network: NetworkSection
+    privacy: PrivacySection
+    schedule: ScheduleSection = ScheduleSection()
+    power: PowerSection = PowerSection()
+    data: DataSection | None = None
+    problem: ProblemSection = ProblemSection()
+    algorithm: AlgorithmSection = AlgorithmSection()
+    run: RunSection = RunSection()
+
+    def build_network(self, folder: Path = Path()) -> Network:
+        """The network the file describes; `folder` is where a relative `network.file` starts."""
+        section = self.network
+        sources = [name for name in ("gains", "file", "topology") if getattr(section, name) is not None]
+        if len(sources) != 1:
+            found = " and ".join(sources) or "none of them"
+            raise Error(
+                f"[network] needs exactly one of gains, file and topology, and has {found}",
+                hint='give one, such as topology = "ring" with nodes = 10',
+            )
+        if section.topology is None:
+            _forbid_shape_keys(section, f"network.{sources[0]}", ())
+        if section.gains is not None:
+            _forbid_gain(section, "gains")
+            return Network(gains=section.gains, power=section.power)
+        if section.file is not None:
+            return _network_from_file(section, folder / section.file)
+        return _network_from_topology(section)
+
+    def build_partition(self, nodes: int, folder: Path = Path(), on_stage: Stage = quiet) -> "Partition":
+        """Who holds which part of the set, for so many nodes."""
+        dataset = self.build_dataset(folder, on_stage)
+        on_stage("sharing the data out")
+        section = self._data()
+        return dataset.partition(section.partition, nodes, section.seed)
+
+    def build_dataset(self, folder: Path = Path(), on_stage: Stage = quiet) -> "Dataset":
+        """The set that [data] names, split and scaled as it says; `folder` is where a relative file starts."""
+        from murmurcast.data import datasets
+
+        section = self._data()
+        given = {key: value for key in _ALL_SET_KEYS if (value := getattr(section, key)) is not None}
+        for key in given:
+            if key not in _SET_KEYS.get(section.name, ()):
+                raise Error(f'data.{key} has no meaning with the set "{section.name}"', hint=f"remove {key}")
+        on_stage(f"loading {Path(section.name).name}")
+        if section.name in _SET_KEYS:
+            dataset: Dataset = getattr(datasets, section.name.replace("-", "_"))(seed=section.seed, **given)
+        else:
+            is_file = Path(section.name).suffix in (".npz", ".csv", ".parquet")
+            dataset = datasets.load(str(folder / section.name) if is_file else section.name, on_stage=on_stage)
+        if section.test_fraction is not None:
+            dataset = dataset.split(section.test_fraction, section.seed)
+        if section.mean is not None or section.std is not None:
+            mean, std = (0.0 if section.mean is None else section.mean), (1.0 if section.std is None else section.std)
+            dataset = dataset.normalised(mean, std)
+        return dataset
+
+    def build_problem(self, nodes: int, folder: Path = Path(), on_stage: Stage = quiet) -> "Problem":
+        """The problem for so many nodes; loads the data it is about."""
+        section, privacy = self.problem, self.privacy
+        clipping = section.clipping or ("example" if privacy.unit == "record" else "node")
+        common: dict[str, Any] = {
+            "clip": privacy.clip,
+            "clipping": clipping,
+            "ball": section.radius,
+            "box": section.box,
+        }
+        if section.kind == "quadratic":
+            self._forbid_examples()
+            if privacy.unit == "record":
+                raise Error("a quadratic problem has no records to protect", hint='set privacy.unit = "node"')
+            from murmurcast.problems.quadratic import Quadratic
+
+            return Quadratic.random(nodes, 10 if section.dim is None else section.dim, seed=section.seed, **common)
+        from murmurcast.problems.ridge import RidgeRegression
+        from murmurcast.problems.softmax import SoftmaxRegression
+
+        partition = self.build_partition(nodes, folder, on_stage)
+        make = SoftmaxRegression if section.kind == "softmax" else RidgeRegression
+        problem = make(data=partition, l2=section.l2, batch=section.batch, **common)
+        self._demand_known(problem)
+        return problem
+
+    def build_plan(
+        self, folder: Path = Path(), on_stage: Stage = quiet, problem: "PlannedProblem | None" = None
+    ) -> "Plan":
+        """The plan the file describes, for a problem that is at hand or for what the file says of one."""
+        from murmurcast.planning.solve import plan
+
+        on_stage("building the network")
+        network = self.build_network(folder)
+        privacy, schedule, power = self.privacy, self.schedule, self.power
+        noise = schedule.noise_to_step
+        return plan(
+            network,
+            problem or self._planned_problem(network.nodes, folder, on_stage),
+            Budget(**privacy.model_dump(include={"epsilon", "delta", "target", "unit", "theta", "noise_source"})),
+            Schedule(
+                **schedule.model_dump(exclude={"noise_to_step"}),
+                noise_to_step=tuple(noise) if isinstance(noise, list) else noise,
+            ),
+            power=PowerRule(objective=power.objective, minimum=power.min, maximum=power.max, alpha=power.alpha),
+            normaliser=self.network.normaliser,
+            z=self.network.z,
+            on_stage=on_stage,
+        )
+
+    def build_algorithm(self, plan: "Plan") -> "Algorithm":
+        """The algorithm that carries the plan out, with the ends that [run] fixes."""
+        from murmurcast.algorithms.early_end import with_ends
+
+        section = self.algorithm
+        known = _ALGORITHM_KEYS[section.name]
+        given = {key: value for key in known if (value := getattr(section, key)) is not None}
+        word = section.name.replace("-", "_")
+        algorithm: Algorithm = getattr(import_module(f"murmurcast.algorithms.{word}"), word)(plan, **given)
+        return with_ends(algorithm, self.run.stop_after, self._drops())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may mislead; options of other algorithms may stay in a file, so that the name alone can change."""
+        section = self.algorithm
+        given = section.model_fields_set - {"name", *_ALGORITHM_KEYS[section.name]}
+        unused = tuple(f"algorithm.{key} has no meaning with {section.name} and is not used" for key in sorted(given))
+        nominal = "gradients are not clipped: every epsilon is nominal, and nothing is promised"
+        lines = (*unused, nominal) if self.problem.clipping == "none" else unused
+        sampled = self.problem.batch is not None and self.problem.clipping != "none"
+        return (*lines, PLAIN_BOUND) if sampled and section.name in _PROMISING else lines
+
+    @property
+    def plan_warnings(self) -> tuple[str, ...]:
+        """What a plan shows that a run of this file would not keep."""
+        lines = list(self.warnings)
+        name, unit = self.algorithm.name, self.privacy.unit
+        if name != "power-controlled":
+            lines.append(f"this is the plan of power-controlled; what {name} promises, its run says")
+        refused = self.run.drops and self.privacy.noise_source == "secure"
+        if (self.run.stop_after is not None or self.run.drops) and not refused:
+            lines.append("this is the whole plan: run.stop_after and run.drops make a run of this file cost less")
+        lines += self._secure_warnings()
+        if unit == "record" and self.algorithm.gradient_at == "own":
+            lines.append('unit record needs gradient_at = "mixed": a run of this file is refused')
+        if unit == "record" and self.problem.clipping == "node":
+            lines.append('unit record needs clipping = "example": a run of this file is refused')
+        return tuple(lines)
+
+    def _secure_warnings(self) -> list[str]:
+        if self.privacy.noise_source == "seeded":
+            return []
+        seeds = self.run.seeds
+        several_seeds = seeds > 1 if isinstance(seeds, int) else len(seeds) > 1
+        found = {
+            f"secure noise is for power-controlled, not {self.algorithm.name}": self.algorithm.name
+            != "power-controlled",
+            'secure noise needs run.precision = "float64"': self.run.precision != "float64",
+            "secure noise needs clipped gradients": self.problem.clipping == "none",
+            "secure noise is for one seed": several_seeds,
+            "secure noise keeps no checkpoints": self.run.checkpoint_every is not None,
+            "no node can drop out of a run with secure noise": bool(self.run.drops),
+        }
+        return [f"{words}: a run of this file is refused" for words, holds in found.items() if holds]
+
+    def as_toml(self) -> str:
+        """The file as resolved: everything that was left to its default is written out, paths are cut to names."""
+        import tomli_w
+
+        values = self.model_dump(exclude_none=True)
+        for section, key in (("network", "file"), ("data", "name")):
+            if key in values.get(section, {}):
+                values[section][key] = Path(values[section][key]).name
+        return tomli_w.dumps(values)
+
+    def _drops(self) -> dict[int, int]:
+        """Nodes by number; keys of TOML are words."""
+        given = self.run.drops or {}
+        for key in given:
+            if not key.isdecimal():
+                raise Error(f'run.drops names node "{key}"', hint='write drops = {"2" = 50}')
+        if len({int(key) for key in given}) < len(given):
+            raise Error("run.drops names a node twice", hint="name each once")
+        return {int(key): epoch for key, epoch in given.items()}
+
+    def _data(self) -> DataSection:
+        if self.data is None:
+            raise Error("there is no [data]", hint='say what to learn from: [data] name = "digits"')
+        return self.data
+
+    def _planned_problem(self, nodes: int, folder: Path, on_stage: Stage) -> "PlannedProblem":
+        """What a plan must know; loads data only where the number of examples per node follows from it."""
+        section, privacy = self.problem, self.privacy
+        examples = section.batch or privacy.examples_per_node
+        if section.batch is not None and privacy.examples_per_node not in (None, section.batch):
+            raise Error(
+                f"privacy.examples_per_node is {privacy.examples_per_node}, but gradients are averaged over a batch of "
+                f"{section.batch}",
+                hint="remove privacy.examples_per_node: it follows from the batch",
+            )
+        secure = privacy.noise_source == "secure"  # rounding is counted: for so many parameters and examples
+        at_hand = self.data is not None or (section.kind == "quadratic" and secure)
+        if at_hand and (secure or (privacy.unit == "record" and examples is None)):
+            return self.build_problem(nodes, folder, on_stage)
+        return ClippedGradients(
+            clip=privacy.clip,
+            examples_per_node=examples,
+            dim=section.dim,
+            radius=section.radius if section.box is None else _half_diagonal(section.box, section.dim),
+        )
+
+    def _forbid_examples(self) -> None:
+        for what, given in (
+            ("[data]", self.data),
+            ("problem.batch", self.problem.batch),
+            ("problem.l2", self.problem.l2),
+        ):
+            if given:
+                raise Error(f"{what} has no meaning with a quadratic problem", hint="remove it")
+
+    def _demand_known(self, problem: "Problem") -> None:
+        """What the file says of the problem besides the data agrees with the data."""
+        dim, examples = self.problem.dim, self.privacy.examples_per_node
+        if dim is not None and dim != problem.dim:
+            raise Error(f"problem.dim is {dim}, but the model has {problem.dim} parameters", hint="remove problem.dim")
+        found = problem.examples_per_node
+        if examples is not None and found is not None and not np.array_equal(_per_node(examples, found), found):
+            raise Error(
+                f"privacy.examples_per_node is {examples}, but gradients are averaged over {found.min():g} to "
+                f"{found.max():g} examples",
+                hint="remove privacy.examples_per_node: it follows from the data",
+            )
+
+
+def _per_node(examples: int | list[int], found: FloatArray) -> FloatArray:
+    return np.full(len(found), float(examples)) if isinstance(examples, int) else np.array(examples, np.float64)
+
+
+def _half_diagonal(box: float, dim: int | None) -> float | None:
+    """The largest norm in a box."""
+    return None if dim is None else float(box * np.sqrt(dim))
+
+
+def _network_from_file(section: NetworkSection, path: Path) -> Network:
+    found = read_gains(path)
+    if not isinstance(found, EdgeList):
+        _forbid_gain(section, f"{path.name}, which gives the gains")
+        return Network(gains=found, power=section.power)
+    if section.gain is None:
+        raise Error(f"{path} gives no gains", hint='add a column gain, or network.gain = {kind = "uniform"}')
+    return Network.from_links(found.nodes, found.links, gain=section.gain, power=section.power, seed=section.seed)
+
+
+def _network_from_topology(section: NetworkSection) -> Network:
+    from murmurcast.network import topologies
+
+    name = section.topology
+    if name is None:
+        raise Error("no topology is given", hint='set network.topology, such as "ring"')
+    needed, optional = _SHAPE_KEYS[name]
+    _forbid_shape_keys(section, f'topology "{name}"', needed + optional)
+    shape = {key: getattr(section, key) for key in needed + optional}
+    for key in needed:
+        if shape[key] is None:
+            raise Error(f'topology "{name}" needs network.{key}', hint=f"add {key} = ... to [network]")
+    make = getattr(topologies, name.replace("-", "_"))
+    network: Network = make(**shape, gain=section.gain or Uniform(), power=section.power, seed=section.seed)
+    return network
+
+
+def _forbid_shape_keys(section: NetworkSection, what: str, allowed: tuple[str, ...]) -> None:
+    for key in ("nodes", "rows", "columns", "probability", "radius"):
+        if getattr(section, key) is not None and key not in allowed:
+            raise Error(f"network.{key} has no meaning with {what}", hint=f"remove {key}")
+
+
+def _forbid_gain(section: NetworkSection, what: str) -> None:
+    if section.gain is not None:
+        raise Error(f"network.gain has no meaning beside {what}", hint="remove gain, or give links without gains")

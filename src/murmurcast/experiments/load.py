@@ -1,0 +1,149 @@
+"""Reading experiment files: TOML in, an `Experiment` out, and errors in our own words."""
+
+import re
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from murmurcast import _check
+from murmurcast.errors import Error
+from murmurcast.experiments.build import Experiment
+from murmurcast.experiments.schema import Gain, PartitionRule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LARGEST_FILE = 16 * 2**20
+_UNIONS: "dict[tuple[Any, ...], Any]" = {("network", "gain"): Gain, ("data", "partition"): PartitionRule}
+_DEEPEST = 32  # levels of a file; its own sections have four
+# tomllib takes time and memory that grow with the square of a key's parts.
+_DEEP_KEY = re.compile(rf"(?<![^\s.,=\[\]{{}}#])(?:[^\s.,=\[\]{{}}#]++[ \t]*+\.[ \t]*+){{{_DEEPEST}}}")
+_SEE = "see a whole file with: murmurcast plan --example paper-1"
+
+
+def load(path: Path | str, overrides: "Mapping[str, str] | None" = None) -> Experiment:
+    """Reads an experiment file; `overrides` maps dotted keys to TOML values that replace the file's."""
+    path = Path(path)
+    _check.readable(path)
+    if path.stat().st_size > _LARGEST_FILE:
+        raise Error(
+            f"{path} has {path.stat().st_size / 1e6:.0f} MB, far too much for an experiment file",
+            hint='keep large gain matrices in a file of their own: [network] file = "gains.npz"',
+        )
+    return parse(path.read_bytes(), str(path), overrides)
+
+
+def parse(content: bytes, name: str, overrides: "Mapping[str, str] | None" = None) -> Experiment:
+    """Reads an experiment from the bytes of a file called `name`."""
+    try:
+        text = content.decode("utf-8-sig")
+        if _DEEP_KEY.search(text):
+            raise ValueError(f"a key of more than {_DEEPEST} parts")
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError) as problem:  # tomllib lets through what int() says of too many digits
+        raise Error(f"{name} is not TOML: {problem}", hint=_SEE) from None
+    for key, value in (overrides or {}).items():
+        _override(values, key, value)
+    _demand_plain(values)
+    try:
+        return Experiment.model_validate(values)
+    except ValidationError as problem:
+        raise _explained(problem) from None
+
+
+def example_names() -> tuple[str, ...]:
+    """The experiments that come with the package."""
+    folder = resources.files("murmurcast") / "experiments"
+    return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")))
+
+
+def example(name: str) -> str:
+    """The text of an experiment that comes with the package."""
+    if name not in example_names():
+        raise Error(f'there is no example "{name}"', hint=_check.nearest(name, example_names()))
+    return (resources.files("murmurcast") / "experiments" / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def _override(values: dict[str, Any], key: str, value: str) -> None:
+    *sections, last = key.split(".")
+    if len(sections) > _DEEPEST:
+        raise Error(f"--set {key[:40]}...: a key of more than {_DEEPEST} parts", hint="write --set section.key=value")
+    if not last or not all(sections):
+        raise Error(f'--set {key}={value}: "{key}" is not a key', hint="write --set section.key=value")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise Error(f"--set {key}={value}: {section} is not a section", hint="write --set section.key=value")
+    try:
+        parsed = {"value": value} if _DEEP_KEY.search(value) else tomllib.loads(f"value = {value}")
+    except (ValueError, RecursionError):
+        parsed = {"value": value}  # a bare word is a string: --set power.objective=noise
+    if len(parsed) > 1:
+        raise Error(f"--set {key}: more than one value is given", hint="use --set once for every key")
+    values[last] = parsed["value"]
+
+
+def _demand_plain(values: dict[str, Any]) -> None:
+    """Nothing is nested so deeply, and no number so large, that it could not even be named in an error."""
+    left: list[tuple[str, Any, int]] = [(key, value, 1) for key, value in values.items()]
+    while left:
+        key, value, depth = left.pop()
+        if depth > _DEEPEST:
+            raise Error(f"{key} is nested more than {_DEEPEST} levels deep", hint=_SEE)
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise Error(f"{key} has a number of more than 64 bits", hint="give a smaller one, or one with a point")
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        left += [(key, part, depth + 1) for part in inner]
+
+
+def _explained(problem: ValidationError) -> Error:
+    """The first thing wrong with a file, in our words."""
+    wrong = problem.errors()[0]
+    *above, last = wrong["loc"]
+    # pydantic puts the names of types it tried between the keys; those are not for users.
+    keys = [part for part in above if isinstance(part, int) or part in _all_keys()]
+    if wrong["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return Error(
+            f"unknown key {_dotted([*keys, last])}", hint=_check.nearest(str(last), _known_keys(wrong["loc"][:-1]))
+        )
+    where = _dotted([*keys, last] if isinstance(last, int) or last in _all_keys() else keys)
+    if wrong["type"] == "missing":
+        return Error(f"{where} is missing", hint=f"add it; {_SEE}")
+    shown = str(wrong["input"])
+    shown = shown if len(shown) < 60 else shown[:57] + "..."
+    if wrong["type"] == "literal_error":
+        known = wrong["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
+        return Error(f'{where} is "{shown}"', hint=_check.nearest(shown, known))
+    if wrong["type"].startswith("union_tag"):
+        known = _models(_UNIONS[tuple(map(str, wrong["loc"][:2]))])
+        return Error(f"{where} = {shown} names nothing known", hint=f"set kind to one of {', '.join(known)}")
+    if isinstance(cause := wrong.get("ctx", {}).get("error"), Error):
+        return Error(f"{where}: {cause}", hint=cause.hint)
+    return Error(f"{where} is {shown}: {wrong['msg'][0].lower()}{wrong['msg'][1:]}", hint=_SEE)
+
+
+def _dotted(parts: "list[int | str]") -> str:
+    return ".".join(map(str, parts))
+
+
+def _models(union: Any) -> dict[str, Any]:
+    """The classes of a union by their kind."""
+    return {get_args(model.__annotations__["kind"])[0]: model for model in get_args(get_args(union)[0])}
+
+
+def _known_keys(path: tuple[int | str, ...]) -> list[str]:
+    """The keys that may stand at a place of the file."""
+    if path[:2] in _UNIONS:
+        return list(_models(_UNIONS[path[:2]])[str(path[2])].__dataclass_fields__)
+    if not path:
+        return list(Experiment.model_fields)
+    annotation = Experiment.model_fields[str(path[0])].annotation
+    sections = [part for part in (annotation, *get_args(annotation)) if isinstance(part, type)]
+    return [key for part in sections if issubclass(part, BaseModel) for key in part.model_fields]
+
+
+def _all_keys() -> set[str]:
+    return set(Experiment.model_fields).union(*(_known_keys((name,)) for name in Experiment.model_fields))

@@ -1,0 +1,122 @@
+"""What an experiment file may say, section by section: keys, types and defaults."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from murmurcast.data.partition import Dirichlet, Iid, QuantitySkew, Shards, Sorted
+from murmurcast.network.gains import Constant, LogDistance, Rayleigh, Rician, Uniform
+from murmurcast.planning.schedule import Decay, NoiseTiming
+
+Gain = Annotated[Constant | Uniform | Rayleigh | Rician | LogDistance, Field(discriminator="kind")]
+PartitionRule = Annotated[
+    Sorted | Iid | Shards | Dirichlet | QuantitySkew,
+    Field(discriminator="kind"),
+    BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value),
+]
+Topology = Literal["diamond", "complete", "ring", "path", "star", "grid", "erdos-renyi", "geometric"]
+AlgorithmName = Literal["power-controlled", "mped2fl", "ped2fl", "noiseless", "local-only", "central-dp"]
+
+
+class Section(BaseModel):
+    """Knows its keys, and refuses others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class NetworkSection(Section):
+    """[network]: exactly one of gains, file and topology, and how it mixes."""
+
+    gains: list[list[float]] | None = None
+    file: str | None = None
+    topology: Topology | None = None
+    nodes: int | None = None
+    rows: int | None = None
+    columns: int | None = None
+    probability: float | None = None
+    radius: float | None = None
+    seed: int = 0
+    gain: Gain | None = None
+    power: float | list[float] = 1.0
+    normaliser: Literal["lazy", "max-degree"] | int = "lazy"
+    z: Literal["recursive", "perron"] = "recursive"
+
+
+class PrivacySection(Section):
+    """[privacy]: what may leak."""
+
+    epsilon: float
+    delta: float = 1e-5
+    target: Literal["certificate", "per-epoch"] = "certificate"
+    unit: Literal["node", "record"] = "node"
+    clip: float = 1.0
+    examples_per_node: int | list[int] | None = None
+    theta: float | None = None
+    noise_source: Literal["seeded", "secure"] = "seeded"
+
+
+class ScheduleSection(Section):
+    """[schedule]: epochs, steps and noise."""
+
+    epochs: int = 100
+    step: float = 1.0
+    decay: Decay = "sqrt"
+    noise_to_step: float | list[float] | Literal["auto"] | None = None
+    noise_timing: NoiseTiming = "paper"
+
+
+class PowerSection(Section):
+    """[power]: how the split is chosen."""
+
+    objective: Literal["sum", "max-min", "noise"] = "sum"
+    min: float = 0.01
+    max: float = 0.99
+    alpha: float | list[float] = 0.5
+
+
+class DataSection(Section):
+    """[data]: what is learnt from, and who holds which part."""
+
+    name: str
+    partition: PartitionRule = Sorted()
+    test_fraction: float | None = None
+    seed: int = 0
+    mean: float | None = None
+    std: float | None = None
+    examples: int | None = None
+    features: int | None = None
+    classes: int | None = None
+    heterogeneity: float | None = None
+
+
+class ProblemSection(Section):
+    """[problem]: what is learnt. A plan alone needs at most dim and radius, for the power that is sent."""
+
+    kind: Literal["softmax", "ridge", "quadratic"] = "softmax"
+    l2: float = 0.0
+    batch: int | None = None
+    clipping: Literal["node", "example", "none"] | None = None
+    radius: float | None = None
+    box: float | None = None
+    dim: int | None = None
+    seed: int = 0
+
+
+class AlgorithmSection(Section):
+    """[algorithm]: how it is learnt."""
+
+    name: AlgorithmName = "power-controlled"
+    gradient_at: Literal["mixed", "own"] | None = None
+    publish: Literal["last", "average"] | None = None
+    step_factor: float | None = None
+
+
+class RunSection(Section):
+    """[run]: how often, and how closely watched."""
+
+    seeds: int | list[int] = 1
+    evaluate_every: int | None = None
+    checkpoint_every: int | None = None
+    precision: Literal["float32", "float64"] = "float32"
+    stop_after: int | None = None
+    drops: dict[str, int] | None = None

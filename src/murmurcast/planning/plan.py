@@ -1,0 +1,402 @@
+"""The plan: a network, its power split, its schedules, and what a run of it will cost in privacy.
+
+A run takes a plan, never a noise level: mechanism and account cannot drift apart.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast._progress import Count, quiet
+from murmurcast.errors import Error
+from murmurcast.network.graph import Network
+from murmurcast.network.weights import Mixing
+from murmurcast.planning.power.transmit_power import public_scale, sent_over_budget
+from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.warnings import cautions
+from murmurcast.privacy import amplification, coalitions, discrete, linear, paper
+from murmurcast.privacy import certificate as certificates
+from murmurcast.privacy.certificate import Certificate, Unit
+from murmurcast.privacy.coalitions import Collusion
+from murmurcast.privacy.conversion import Curve, NoiseSource, curve
+
+Target = Literal["certificate", "per-epoch"]
+Objective = Literal["sum", "max-min", "noise"]
+DENSE_UP_TO = 3000  # nodes, for what one observer learns
+
+
+class Problem(Protocol):
+    """What a plan must know of the learning problem: how far one gradient can move, and how large a model can be."""
+
+    @property
+    def clip(self) -> float:
+        """G (the node's gradient) or C (each example's): enforced, not assumed."""
+        ...
+
+    @property
+    def examples_per_node(self) -> ArrayLike | None:
+        """The fixed n by which clipped examples are averaged; needed for unit "record"."""
+        ...
+
+    @property
+    def dim(self) -> int | None:
+        """m, the number of parameters; None leaves the power that is sent unknown."""
+        ...
+
+    @property
+    def radius(self) -> float | None:
+        """The largest norm of a model in Omega; None leaves the power of the model's share out."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClippedGradients:
+    """The least a plan must know of a problem, given by hand; see `Problem` for the fields."""
+
+    clip: float = 1.0
+    examples_per_node: ArrayLike | None = None
+    dim: int | None = None
+    radius: float | None = None
+
+    def __post_init__(self) -> None:
+        _check.positive(clip=self.clip)
+        if self.examples_per_node is not None:
+            _check.positive(examples_per_node=self.examples_per_node)
+        if self.dim is not None:
+            _check.at_least(1, dim=self.dim)
+        if self.radius is not None:
+            _check.positive(radius=self.radius)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What may leak.
+
+    Args:
+        epsilon: The budget.
+        delta: Failure probability.
+        unit: What is hidden: the data of a whole "node", or one "record" of it.
+        target: "certificate": epsilon holds for the whole run, against everybody. "per-epoch": the paper's eps_ij, for
+            each receiver and epoch alone; a claim, not a guarantee.
+        theta: A bound of 1/z for the per-epoch view; None finds it.
+        noise_source: "seeded": a simulation's Gaussian noise, which whoever knows the seed knows. "secure": discrete
+            Gaussian noise on a grid, from keys of the operating system; the certificate then goes by its bound.
+    """
+
+    epsilon: float
+    delta: float = 1e-5
+    unit: Unit = "node"
+    target: Target = "certificate"
+    theta: float | None = None
+    noise_source: NoiseSource = "seeded"
+
+    def __post_init__(self) -> None:
+        _check.positive(epsilon=self.epsilon)
+        _check.fraction(delta=self.delta)
+        if self.theta is not None:
+            _check.positive(theta=self.theta)
+        for name, value, known in (
+            ("unit", self.unit, ("node", "record")),
+            ("target", self.target, ("certificate", "per-epoch")),
+            ("noise_source", self.noise_source, ("seeded", "secure")),
+        ):
+            if value not in known:
+                raise Error(f'{name} is "{value}"', hint=_check.nearest(value, known))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerRule:
+    """How the power split is chosen.
+
+    Args:
+        objective: "sum" (the paper's: largest sum of alpha), "max-min" (largest least alpha) or "noise" (least noise in
+            the consensus). With a total budget and given noise every node takes the largest alpha it can; the objective
+            then only decides between that and an even split.
+        minimum: Least alpha. Below it a node's data would hardly count.
+        maximum: Greatest alpha. Above it a node would hardly have noise of its own.
+        alpha: The split where the noise is found for it (`noise_to_step = "auto"`), one number or one per node.
+    """
+
+    objective: Objective = "sum"
+    minimum: float = 0.01
+    maximum: float = 0.99
+    alpha: ArrayLike = 0.5
+
+    def __post_init__(self) -> None:
+        _check.split(**{"power.min": self.minimum, "power.max": self.maximum, "power.alpha": self.alpha})
+        if self.minimum > self.maximum:
+            raise Error(f"power.min is {self.minimum:g}, above power.max {self.maximum:g}", hint="swap them")
+        if self.objective not in ("sum", "max-min", "noise"):
+            raise Error(
+                f'objective is "{self.objective}"', hint=_check.nearest(self.objective, ("sum", "max-min", "noise"))
+            )
+
+
+class SentPower(NamedTuple):
+    """How far the signals exceed the power budgets, and the public factor that keeps them within.
+
+    Attributes:
+        largest: [nodes] sent over budget in the loudest epoch.
+        smallest: [nodes] sent over budget in the quietest epoch.
+        public_scale: One factor for all signals with which nobody exceeds its budget in any epoch.
+    """
+
+    largest: FloatArray
+    smallest: FloatArray
+    public_scale: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """A network, its power split and schedules, and all that follows from them. Made by `murmurcast.plan`.
+
+    Attributes:
+        network: The network.
+        problem: What was known of the problem.
+        budget: What was asked for.
+        schedule: Epochs, steps and the time course of the noise.
+        rule: How alpha was chosen.
+        alpha: [nodes] share of power for the model.
+        noise_to_step: [nodes] q; sigma_k,t = q_k times the schedule's noise course.
+        theta: The bound of 1/z used in the per-epoch view.
+        mixing: Weights, compensation and normaliser.
+        z: [epochs, nodes] what node k divides its gradient by in epoch t.
+        perron: [nodes] pi, the limit of z.
+        noise_is_automatic: The noise was found for a given alpha, not the other way round.
+        fell_back_to_even: All nodes share one alpha, because what the objective prefers did not settle or was worse.
+    """
+
+    network: Network
+    problem: Problem
+    budget: Budget
+    schedule: Schedule
+    rule: PowerRule
+    alpha: FloatArray
+    noise_to_step: FloatArray
+    theta: float
+    mixing: Mixing
+    z: FloatArray
+    perron: FloatArray
+    noise_is_automatic: bool = False
+    fell_back_to_even: bool = False
+
+    @property
+    def beta(self) -> FloatArray:
+        """[nodes] share of power for the noise."""
+        return np.asarray(1 - self.alpha)
+
+    @cached_property
+    def sensitivity(self) -> FloatArray:
+        """[nodes] S: the largest change of one node's gradient when one unit's data changes."""
+        return sensitivity(self.problem, self.budget.unit, self.network.nodes)
+
+    @cached_property
+    def curve(self) -> Curve:
+        """From mu to epsilon, by the budget's noise source."""
+        return run_curve(self.problem, self.budget.noise_source, self.schedule.epochs)
+
+    @property
+    def noise_std(self) -> FloatArray:
+        """[epochs, nodes] sigma_k,t, per coordinate, before the power split."""
+        return np.asarray(self.schedule.noise_course[:, None] * self.noise_to_step)
+
+    @property
+    def effective_noise(self) -> FloatArray:
+        """[epochs, nodes] s_k,t = sqrt(beta_k/alpha_k) sigma_k,t: the noise in what a node says, against its model."""
+        return np.asarray(np.sqrt(self.beta / self.alpha) * self.noise_std)
+
+    @property
+    def objective_value(self) -> float:
+        """What the rule's objective comes to: sum of alpha, least alpha, or sum pi^2 q^2 (1/alpha - 1)."""
+        return objective_value(self.rule.objective, self.alpha, self.perron, self.noise_to_step)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What the whole run costs every node, against everybody.
+
+        Guarantees:
+            Unit: the budget's. Record level needs gradients taken at the public mixed point.
+            Adversary: everybody else together, hearing every antenna.
+            Formula and range: `murmurcast.privacy.certificate.mu`; epsilon is exact at the budget's delta. With secure
+                noise, `murmurcast.privacy.discrete`: rounding is added to mu, and epsilon is its bound.
+        """
+        mu = self._mu(certificates.exposure(self.schedule.steps, self.schedule.noise_course, self.z), self.curve)
+        return Certificate(mu, self.curve.epsilon(mu, self.budget.delta), self.budget.delta, self.budget.unit)
+
+    @cached_property
+    def per_epoch_ratio(self) -> csr_array:
+        """[receiver, sender] Theorem 1's sensitivity over noise, of one epoch seen alone."""
+        network = self.network
+        return paper.ratio(network.gains, network.power, self.alpha, self.noise_to_step, self.sensitivity, self.theta)
+
+    @cached_property
+    def epsilon_per_epoch(self) -> csr_array:
+        """[receiver, sender] the paper's eps_ij: a claim about one epoch seen alone.
+
+        As in the paper, step and noise of the same epoch are compared, whatever the noise timing.
+        """
+        return paper.epsilon_per_epoch(self.per_epoch_ratio, self.budget.delta)
+
+    @property
+    def binding(self) -> csr_array:
+        """[receiver, sender] 1 where a per-epoch budget binds."""
+        limit = self.budget.epsilon * (1 - 1e-6) if self.budget.target == "per-epoch" else np.inf
+        result = self.epsilon_per_epoch.copy()
+        result.data = (result.data >= limit).astype(np.float64)
+        return result
+
+    @property
+    def paper_claim(self) -> paper.PaperClaim:
+        """What the paper's Corollary says of the whole run: a claim, not a guarantee."""
+        return paper.corollary(float(self.epsilon_per_epoch.max()), self.budget.delta, self.schedule.epochs)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """A line for each way this setting breaks."""
+        return cautions(self)
+
+    def mu_until(self, last: ArrayLike) -> FloatArray:
+        """[nodes] the certificate's mu where node j sends up to epoch last_j only, fixed before the run.
+
+        Args:
+            last: The last epoch in which a node sends, one number or [nodes].
+
+        Guarantees:
+            As `certificate`. Who stops when must not depend on anybody's data.
+        """
+        ends, epochs = _check.per_node(self.network.nodes, last=last), self.schedule.epochs
+        if not ((ends >= 1) & (ends <= epochs) & (ends % 1 == 0)).all():
+            raise Error(
+                f"last is {last!r:.60}, and the plan has {epochs} epochs", hint=f"name epochs from 1 to {epochs}"
+            )
+        exposed = certificates.exposure(self.schedule.steps, self.schedule.noise_course, self.z, ends)
+        return self._mu(exposed, run_curve(self.problem, self.budget.noise_source, int(ends.max())))
+
+    def until(self, epochs: int) -> "Plan":
+        """The first epochs of this plan: same split, same noise, same steps, and what they cost."""
+        schedule = replace(self.schedule, epochs=epochs)
+        if epochs > self.schedule.epochs:
+            raise Error(
+                f"epochs is {epochs}, and the plan has {self.schedule.epochs}", hint="lower it, or plan for more"
+            )
+        return replace(self, schedule=schedule, z=self.z[:epochs])
+
+    def linear_common(self, observers: tuple[int, ...]) -> FloatArray:
+        """[nodes] mu the observers reach under linear gradients, all changes in one direction. A diagnostic."""
+        arguments = (self._dense_weights(), _check.observers(self.network.nodes, observers))
+        return linear.common_direction(*arguments, self.effective_noise, self._push())
+
+    def linear(self, observers: tuple[int, ...], on_target: Count = quiet) -> linear.Linear:
+        """What the observers learn of every node under linear gradients: a diagnostic, not a guarantee."""
+        arguments = (self._dense_weights(), _check.observers(self.network.nodes, observers))
+        numbers = (self.effective_noise, self._push())
+        lower, upper = linear.worst_direction(*arguments, *numbers, on_target)
+        return linear.Linear(linear.common_direction(*arguments, *numbers), lower, upper)
+
+    def collusion(self, seconds: float = coalitions.QUICK, on_coalition: Count = quiet) -> Collusion:
+        """What every receiver alone, and pairs together, learn of every node under linear gradients. A diagnostic.
+
+        Args:
+            seconds: About how long it may take; as many receivers and pairs are tried. `math.inf` tries all.
+            on_coalition: Called with (coalitions done, coalitions in all).
+        """
+        numbers = (self.effective_noise, self._push())
+        return coalitions.collusion(self._dense_weights(), *numbers, seconds, on_coalition)
+
+    def amplified(self, observers: tuple[int, ...], smoothness: ArrayLike) -> FloatArray:
+        """[nodes] mu, an experimental bound of what the observers learn of every node; 0 for the observers.
+
+        Args:
+            observers: The coalition, such as `(0, 2)`; its members share all they hear.
+            smoothness: L, a Lipschitz constant of every node's gradient, one number or [nodes].
+
+        Guarantees:
+            Unit: the budget's, for gradients taken at the node's own point (`gradient_at="own"`), the whole gradient
+                within the clip. The mixed point, the default of runs, is not covered.
+            Adversary: these observers only, who hear just their own antennas, and know their own data and noise. All
+                hidden nodes add their noise honestly and publish nothing.
+            Formula: "spread and clean", `murmurcast.privacy.amplification`; projections included.
+            Range: gradients clipped and L-Lipschitz, L public and true.
+            Status: experimental; machine-checked, not peer reviewed. Never the default.
+        """
+        return amplification.spread_and_clean(
+            self._dense_weights("network amplification"),
+            _check.observers(self.network.nodes, observers),
+            self.effective_noise,
+            np.asarray(self.schedule.steps[:, None] / self.z),
+            self.sensitivity,
+            self.problem.clip,
+            smoothness,
+        )
+
+    def sent_power(self) -> SentPower | None:
+        """What is sent over what may be, and the public factor; None where `problem.dim` is unknown."""
+        if self.problem.dim is None:
+            return None
+        course = self.schedule.noise_course
+        ends = np.array([course.max(), course.min()])[:, None] * self.noise_to_step
+        largest, smallest = sent_over_budget(self.alpha, ends, self.problem.dim, self.problem.radius or 0.0)
+        return SentPower(largest, smallest, public_scale(largest))
+
+    def _mu(self, exposed: FloatArray, curve: Curve) -> FloatArray:
+        """[nodes] the certificate's mu of what is exposed."""
+        moved = moved_by(self.problem, self.sensitivity, self.budget.noise_source)
+        return curve.whole(certificates.mu(exposed, self.alpha, self.noise_to_step, moved))
+
+    def _push(self) -> FloatArray:
+        return np.asarray(self.sensitivity * self.schedule.steps[:, None] / self.z)
+
+    def _dense_weights(self, what: str = "the linear diagnostic") -> FloatArray:
+        if self.network.nodes > DENSE_UP_TO:
+            raise Error(
+                f"{what} of {self.network.nodes} nodes needs dense matrices",
+                hint=f"use it on at most {DENSE_UP_TO} nodes; the certificate has no such limit",
+            )
+        return self.mixing.weights.toarray()
+
+
+def objective_value(objective: Objective, alpha: FloatArray, perron: FloatArray, noise_to_step: FloatArray) -> float:
+    """What an objective comes to: sum of alpha, least alpha, or the consensus noise sum pi^2 q^2 (1/alpha - 1)."""
+    if objective == "noise":
+        return float(np.sum((perron * noise_to_step) ** 2 * (1 / alpha - 1)))
+    return float(alpha.min() if objective == "max-min" else alpha.sum())
+
+
+def sensitivity(problem: Problem, unit: Unit, nodes: int) -> FloatArray:
+    """[nodes] S. Unit node: 2 clip. Unit record: 2 clip / n with the fixed n."""
+    if unit == "node":
+        return np.full(nodes, 2.0 * problem.clip)
+    if problem.examples_per_node is None:
+        raise Error(
+            'unit "record" needs the number of examples per node',
+            hint="give examples_per_node, one number or one per node (sizes are public)",
+        )
+    return np.asarray(2 * problem.clip / _check.per_node(nodes, examples_per_node=problem.examples_per_node))
+
+
+def moved_by(problem: Problem, exact: FloatArray, source: NoiseSource) -> FloatArray:
+    """[nodes] how far gradients move: S, or what they move by as float64 computes them, where that is counted."""
+    if source == "seeded":
+        return exact
+    examples = 0.0 if problem.examples_per_node is None else problem.examples_per_node
+    return discrete.sensitivity(exact, problem.clip, examples, _dim(problem))
+
+
+def run_curve(problem: Problem, source: NoiseSource, epochs: int) -> Curve:
+    """From mu to epsilon for a run of so many epochs."""
+    return curve(source, 0 if source == "seeded" else _dim(problem), epochs)
+
+
+def _dim(problem: Problem) -> int:
+    if problem.dim is None:
+        raise Error(
+            "secure noise needs the number of parameters: rounding each of them is counted",
+            hint="set problem.dim, or give the problem itself",
+        )
+    return problem.dim

@@ -1,0 +1,127 @@
+"""The paper's program: the largest sum of alpha within the per-epoch limits.
+
+A linear program in which all coefficients are positive. HiGHS solves it to an exact vertex for small networks, and for
+large ones in which nodes hear their surroundings. In between, `interior` is quicker and comes within 1e-9. In a large
+network without locality every factorisation fills up; there HiGHS's first-order method comes within about 1e-4.
+Whichever it is, the result is scaled until all limits hold exactly.
+"""
+
+from typing import Any
+
+import clarabel
+import highspy
+import numpy as np
+from scipy.sparse import csc_array, csc_matrix, csgraph, csr_array, eye_array, vstack
+
+from murmurcast._check import FloatArray
+from murmurcast.errors import Error
+from murmurcast.planning.power.conic_solver import solve_cone_program
+from murmurcast.planning.power.interior_point import largest_sum_inside
+from murmurcast.planning.power.per_epoch_limits import Limits, sparse
+
+_SMALL, _MIDDLE = 300, 3000  # nodes
+_WIDEST = 1000  # nodes in one layer
+_SHORT_ROWS = 50  # mean degree up to which a row holds all of a receiver's senders
+
+
+def largest_sum(limits: Limits) -> FloatArray:
+    """[nodes] the alpha of largest sum; where several reach it, the most even one (least sum of squares).
+
+    The tie-break comes with the exact vertex and a mean degree of at most 50; elsewhere the answer is merely the same
+    every time.
+    """
+    nodes = len(limits.floor)
+    if nodes <= _SMALL:
+        alpha = _vertex(limits)
+    elif nodes <= _MIDDLE:
+        alpha = _inside(limits)
+    else:
+        alpha = _vertex(limits) if _widest_layer(limits) <= _WIDEST else _first_order(limits)
+    return drawn_back(limits, alpha)
+
+
+def drawn_back(limits: Limits, alpha: FloatArray) -> FloatArray:
+    """A solver's answer, scaled by the hair it misses the limits by. They are hard; the floor yields by that hair."""
+    alpha = np.clip(alpha, limits.floor, limits.ceiling)
+    return np.asarray(alpha / max(1.0, float(limits.used(alpha).max())))
+
+
+def _widest_layer(limits: Limits) -> int:
+    """The widest layer of a breadth-first search: it separates the network, so factors need be no denser than that."""
+    hops = csgraph.shortest_path(limits.share, method="D", unweighted=True, indices=0)
+    return int(np.bincount(hops.astype(np.int64)).max())
+
+
+def _vertex(limits: Limits) -> FloatArray:
+    solution = _run_highs(limits, "ipm", {highspy.HighsModelStatus.kOptimal})
+    nodes, links = len(limits.floor), limits.cost.nnz
+    alpha = np.asarray(solution.col_value)[:nodes]
+    binding = np.abs(np.asarray(solution.row_dual)[:links]) > 1e-9
+    at_end = (np.abs(np.asarray(solution.col_dual)[:nodes]) > 1e-9) | (limits.floor == limits.ceiling)
+    # As many multipliers as nodes fix every alpha: the optimum is this vertex alone. Long rows would take minutes.
+    alone = binding.sum() + at_end.sum() >= nodes
+    return alpha if alone or links > _SHORT_ROWS * nodes else _most_even(limits, alpha, binding, at_end)
+
+
+def _inside(limits: Limits) -> FloatArray:
+    """Half way between the floor and the largest even split is strictly inside, unless the floor itself binds."""
+    middle = (limits.floor + np.minimum(1 / (1 + limits.cost.data.max()), limits.ceiling)) / 2
+    strictly = (limits.used(middle) < 1 - 1e-9).all() and (middle > limits.floor * (1 + 1e-9)).all()
+    found = largest_sum_inside(limits, middle) if strictly else None
+    return _vertex(limits) if found is None else found
+
+
+def _first_order(limits: Limits) -> FloatArray:
+    # Its answer misses HiGHS's own, much tighter check and is called unknown; the scaling repairs what it misses.
+    accepted = {highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown}
+    return np.asarray(_run_highs(limits, "pdlp", accepted).col_value)[: len(limits.floor)]
+
+
+def _run_highs(limits: Limits, solver: str, accepted: set[highspy.HighsModelStatus]) -> Any:
+    nodes, links = len(limits.floor), limits.cost.nnz
+    unbounded = np.full(links, -highspy.kHighsInf)
+    if links <= _SHORT_ROWS * nodes:
+        rows, lower, upper, extra = csc_array(limits.rows()), unbounded, np.ones(links), 0
+    else:
+        below, equal = sparse(limits)
+        rows, extra = csc_array(vstack([below, equal])), nodes
+        lower, upper = np.concatenate([unbounded, np.ones(nodes)]), np.concatenate([np.zeros(links), np.ones(nodes)])
+    model = highspy.HighsLp()
+    model.num_row_, model.num_col_ = rows.shape
+    model.sense_ = highspy.ObjSense.kMaximize
+    model.col_cost_ = np.concatenate([np.ones(nodes), np.zeros(extra)])
+    model.col_lower_ = np.concatenate([limits.floor, np.zeros(extra)])
+    model.col_upper_ = np.concatenate([limits.ceiling, np.ones(extra)])
+    model.row_lower_, model.row_upper_ = lower, upper
+    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = rows.indptr, rows.indices, rows.data
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("solver", solver)
+    highs.setOptionValue("pdlp_optimality_tolerance", 1e-5)
+    highs.passModel(model)
+    highs.run()
+    if highs.getModelStatus() not in accepted:
+        raise Error(
+            f"the linear program was not solved: {highs.modelStatusToString(highs.getModelStatus())}",
+            hint="raise privacy.epsilon or schedule.noise_to_step a little; the limits may be too tight to resolve",
+        )
+    return highs.getSolution()
+
+
+def _most_even(
+    limits: Limits,
+    alpha: FloatArray,
+    binding: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
+    at_end: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
+) -> FloatArray:
+    """The least sum of squares among the optima: those that keep equal what has a multiplier."""
+    nodes = len(alpha)
+    rows, identity = limits.rows(), csr_array(eye_array(nodes))
+    matrix = vstack([rows[binding], identity[at_end], rows[~binding], identity[~at_end], -identity[~at_end]])
+    equal = np.concatenate([np.ones(int(binding.sum())), alpha[at_end]])
+    below = np.concatenate([np.ones(int((~binding).sum())), limits.ceiling[~at_end], -limits.floor[~at_end]])
+    cones = [clarabel.ZeroConeT(len(equal)), clarabel.NonnegativeConeT(len(below))]
+    return solve_cone_program(
+        csc_matrix(eye_array(nodes)), np.zeros(nodes), matrix, np.concatenate([equal, below]), cones
+    )

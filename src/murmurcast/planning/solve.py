@@ -1,0 +1,247 @@
+"""Makes a plan: chooses the power split or the noise, and settles what depends on itself.
+
+The bound theta of 1/z depends on the weights, the weights on alpha, and alpha on theta; likewise the exposure behind a
+certificate. Both are run to a fixed point, and the plan is made only where it verifies.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast._progress import Stage, quiet
+from murmurcast.errors import Error, Infeasible
+from murmurcast.network.graph import Network
+from murmurcast.network.weights import Mixing, Z, mixing, perron, z_diagonal
+from murmurcast.network.weights import normaliser as resolve_normaliser
+from murmurcast.planning.plan import Budget, Plan, PowerRule, Problem, moved_by, objective_value, run_curve, sensitivity
+from murmurcast.planning.power.certified import certified_alpha, certified_noise, demand_floor
+from murmurcast.planning.power.largest_sum import largest_sum
+from murmurcast.planning.power.least_noise import least_noise
+from murmurcast.planning.power.max_min import even_split, max_min
+from murmurcast.planning.power.per_epoch_limits import Limits, limits
+from murmurcast.planning.schedule import Schedule
+from murmurcast.privacy import certificate
+from murmurcast.privacy.conversion import Curve
+
+_PAPER_NOISE_TO_STEP = 10.0
+_PLAIN_ROUNDS, _ROUNDS = 20, 200
+_EXACT_UP_TO = 1000  # nodes; the first-order method of some larger networks is less exact
+
+_Mix = Callable[[FloatArray], tuple[Mixing, FloatArray]]
+
+
+class _Found(NamedTuple):
+    """A split with what it makes of the network."""
+
+    alpha: FloatArray
+    noise_to_step: FloatArray
+    theta: float
+    mixing: Mixing
+    z: FloatArray
+    even: bool = False
+
+
+def plan(
+    network: Network,
+    problem: Problem,
+    budget: Budget,
+    schedule: Schedule,
+    *,
+    power: PowerRule | None = None,
+    normaliser: str | int = "lazy",
+    z: Z = "recursive",
+    on_stage: Stage = quiet,
+) -> Plan:
+    """Splits every node's power between model and noise so that the budget holds.
+
+    Args:
+        network: Who hears whom, how well, with how much power.
+        problem: The clip and what else a plan must know; `ClippedGradients` where no problem is at hand.
+        budget: What may leak.
+        schedule: Epochs, steps, noise.
+        power: How the split is chosen; the paper's objective by default.
+        normaliser: R: "lazy" (max degree + 1), "max-degree", or a number.
+        z: "recursive" (the paper's) or "perron" (started at its limit; for large networks).
+        on_stage: Called with a few words whenever a new stage of the work begins.
+
+    Returns:
+        The plan, verified: the split meets the budget with the weights it makes.
+
+    Raises:
+        Infeasible: No split meets the budget; names the worst link or node and the smallest feasible epsilon.
+        Error: Bad input.
+    """
+    rule = power or PowerRule()
+    if z not in ("recursive", "perron"):
+        raise Error(f'z is "{z}"', hint=_check.nearest(z, ("recursive", "perron")))
+    resolved = resolve_normaliser(network, normaliser)
+    moved = sensitivity(problem, budget.unit, network.nodes)
+    # What a total budget is held against; the per-epoch view stays the paper's.
+    counted = moved_by(problem, moved, budget.noise_source)
+    curve = run_curve(problem, budget.noise_source, schedule.epochs)
+    noise = _noise(schedule, budget, network.nodes)
+
+    def mix(alpha: FloatArray) -> tuple[Mixing, FloatArray]:
+        made = mixing(network, alpha, resolved)
+        return made, z_diagonal(made.weights, schedule.epochs, z)
+
+    if budget.target == "per-epoch":
+        if noise is None:
+            raise Error(
+                'noise_to_step = "auto" needs a total budget', hint='set target = "certificate", or give noise_to_step'
+            )
+        found = _per_epoch(network, mix, budget, rule, noise, moved, on_stage)
+    elif noise is None:
+        on_stage("finding the noise")
+        found = _automatic_noise(mix, budget, schedule, rule, counted, curve)
+    else:
+        on_stage("finding the power split")
+        found = _certified(mix, budget, schedule, rule, noise, counted, curve)
+    return Plan(
+        network=network,
+        problem=problem,
+        budget=budget,
+        schedule=schedule,
+        rule=rule,
+        alpha=_check.frozen(found.alpha),
+        noise_to_step=found.noise_to_step,
+        theta=found.theta,
+        mixing=found.mixing,
+        z=found.z,
+        perron=perron(found.mixing.weights),
+        noise_is_automatic=noise is None,
+        fell_back_to_even=found.even,
+    )
+
+
+def _noise(schedule: Schedule, budget: Budget, nodes: int) -> FloatArray | None:
+    given = schedule.noise_to_step
+    if given is None:
+        given = "auto" if budget.target == "certificate" else _PAPER_NOISE_TO_STEP
+    return None if isinstance(given, str) else _check.per_node(nodes, noise_to_step=given)
+
+
+def _bound(budget: Budget, z: FloatArray, slack: float = 0.0) -> float:
+    return budget.theta or float(1 / z.min()) * (1 + slack)
+
+
+def _better(rule: PowerRule, noise: FloatArray, chosen: _Found | None, even: _Found) -> _Found:
+    """What the rule prefers: the settled split or the same alpha for all, which is always consistent.
+
+    The weights of an even split do not depend on its level, so nothing chases anything there. A settled split can be
+    worse: where a node's alpha falls, its pi falls with it, theta grows, and every alpha shrinks.
+    """
+    if chosen is None:
+        return even
+    values = [
+        objective_value(rule.objective, found.alpha, perron(found.mixing.weights), noise) for found in (chosen, even)
+    ]
+    settled, level = values
+    hair = 1e-4  # programs are solved to finite accuracy
+    worse = settled > level * (1 + hair) if rule.objective == "noise" else settled < level * (1 - hair)
+    return even if worse else chosen
+
+
+def _per_epoch(
+    network: Network,
+    mix: _Mix,
+    budget: Budget,
+    rule: PowerRule,
+    noise: FloatArray,
+    moved: FloatArray,
+    on_stage: Stage,
+) -> _Found:
+    def within(theta: float) -> Limits:
+        return limits(network, noise, moved, theta, budget.epsilon, budget.delta, rule.minimum, rule.maximum)
+
+    on_stage("checking that a power split exists")
+    # The weights of an even split do not depend on its level, so its theta is known before the level is.
+    theta = _bound(budget, mix(np.full(network.nodes, rule.minimum))[1])
+    # Raises where even the least alpha is too much; the epsilon it then names works, by the same even split.
+    level = even_split(within(theta))
+    even = _Found(level, noise, theta, *mix(level), even=True)
+    try:
+        chosen = _settle(mix, within, budget, rule, noise, even, on_stage)
+    except Infeasible:
+        chosen = None  # only for the larger theta that the program itself brought about
+    return _better(rule, noise, chosen, even)
+
+
+def _settle(
+    mix: _Mix,
+    within: Callable[[float], Limits],
+    budget: Budget,
+    rule: PowerRule,
+    noise: FloatArray,
+    start: _Found,
+    on_stage: Stage,
+) -> _Found | None:
+    """Alternates between theta (and pi, for the noise objective) and alpha until theta bounds 1/z, and hardly more."""
+    # A hair above what is needed, so that the bound holds although programs are solved to finite accuracy.
+    slack = 1e-6 if rule.objective == "noise" else 1e-9 if len(noise) <= _EXACT_UP_TO else 1e-4
+    theta, weight = _bound(budget, start.z, slack), perron(start.mixing.weights)
+    for attempt in range(_ROUNDS):
+        on_stage(f"finding the power split, round {attempt + 1}")
+        if rule.objective == "noise":
+            alpha = least_noise(within(theta), weight, noise)
+        else:
+            alpha = (largest_sum if rule.objective == "sum" else max_min)(within(theta))
+        made, z = mix(alpha)
+        needed = _bound(budget, z)
+        pi = perron(made.weights) if rule.objective == "noise" else weight
+        late = attempt >= _PLAIN_ROUNDS
+        settled = np.abs(pi - weight).max() <= slack and (late or needed * (1 + 3 * slack) >= theta)
+        if needed <= theta and settled:
+            return _Found(alpha, noise, theta, made, z)
+        # An optimum may jump between corners; a theta that only grows, and a pi that moves half way, settle.
+        following = _bound(budget, z, slack)
+        theta = max(theta, following) if late else following
+        weight = (pi + weight) / 2 if late else pi
+    return None
+
+
+def _automatic_noise(
+    mix: _Mix, budget: Budget, schedule: Schedule, rule: PowerRule, moved: FloatArray, curve: Curve
+) -> _Found:
+    alpha = np.array(_check.per_node(len(moved), **{"power.alpha": rule.alpha}))
+    if (alpha < rule.minimum).any() or (alpha > rule.maximum).any():
+        raise Error(
+            f"power.alpha leaves its bounds {rule.minimum:g} to {rule.maximum:g}", hint="move power.min or power.max"
+        )
+    made, z = mix(alpha)
+    exposed = certificate.exposure(schedule.steps, schedule.noise_course, z)
+    noise = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta, curve)
+    return _Found(alpha, noise, _bound(budget, z), made, z)
+
+
+def _certified(
+    mix: _Mix,
+    budget: Budget,
+    schedule: Schedule,
+    rule: PowerRule,
+    noise: FloatArray,
+    moved: FloatArray,
+    curve: Curve,
+) -> _Found:
+    """The largest alpha that the exposure allows, and the exposure that this alpha makes, until both agree."""
+
+    def exposed(z: FloatArray) -> FloatArray:
+        return certificate.exposure(schedule.steps, schedule.noise_course, z)
+
+    _, z = mix(np.full(len(noise), rule.minimum))
+    alpha = certified_alpha(exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
+    demand_floor(alpha, rule.minimum, exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
+    level = np.full(len(noise), min(float(alpha.min()), rule.maximum))
+    even = _Found(level, noise, _bound(budget, z), *mix(level), even=True)
+    for _ in range(_ROUNDS):
+        alpha = np.clip(alpha, rule.minimum, rule.maximum)
+        made, z = mix(alpha)
+        wanted = certified_alpha(exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
+        if (alpha <= wanted * (1 + 1e-11)).all() and np.abs(np.minimum(wanted, rule.maximum) / alpha - 1).max() < 1e-9:
+            return _better(rule, noise, _Found(alpha, noise, _bound(budget, z), made, z), even)
+        # Approached from below, so that the promise holds to the last digit.
+        alpha = wanted * (1 - 1e-10)
+    return even

@@ -1,0 +1,140 @@
+"""Runs side by side: where they ended, how far seeds and nodes lie apart, how soon they reached a mark."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from murmurcast.errors import Error
+from murmurcast.runs.result import Result, listed, spread_over_seeds
+
+
+class Row(NamedTuple):
+    """One run.
+
+    Attributes:
+        name: What the run is called.
+        algorithm: What it ran.
+        final: Mean over nodes and seeds at the last epoch.
+        spread: Standard deviation over seeds of the mean over nodes; None with one seed.
+        worst: The worst node's mean over seeds.
+        worst_node: Its number.
+        epochs: First evaluated epoch at which the mean over nodes and seeds reaches the mark; None where it never does.
+        channel_uses: Up to that epoch.
+        epsilon: What the run costs the worst node; None where nothing is promised.
+        delta: The delta beside it.
+        unit: What that protects.
+        caveat: What must be said beside it, such as "trusted server".
+    """
+
+    name: str
+    algorithm: str
+    final: float
+    spread: float | None
+    worst: float
+    worst_node: int
+    epochs: int | None
+    channel_uses: int | None
+    epsilon: float | None
+    delta: float
+    unit: str
+    caveat: str
+
+
+class Comparison(NamedTuple):
+    """Runs side by side.
+
+    Attributes:
+        metric: What is compared, such as "own_accuracy".
+        mark: What runs are timed to; a run reaches it from below for an accuracy, from above for anything else.
+        rows: One per run.
+    """
+
+    metric: str
+    mark: float
+    rows: tuple[Row, ...]
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """What the columns are."""
+        mark = f"epochs to {self.mark:.4g}"
+        return ("run", "algorithm", self.metric, "spread", "worst (node)", mark, "uses", "epsilon")
+
+    @property
+    def cells(self) -> list[tuple[str, ...]]:
+        """One line of text per run."""
+        return [
+            (
+                row.name,
+                row.algorithm,
+                f"{row.final:.4f}",
+                "" if row.spread is None else f"{row.spread:.4f}",
+                f"{row.worst:.4f} ({row.worst_node})",
+                "never" if row.epochs is None else str(row.epochs),
+                "" if row.channel_uses is None else str(row.channel_uses),
+                "not promised" if row.epsilon is None else f"{row.epsilon:.3g} ({row.caveat or row.unit})",
+            )
+            for row in self.rows
+        ]
+
+    def __str__(self) -> str:
+        lines = [self.headings, *self.cells]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        )
+
+
+def compare(*runs: Result, metric: str | None = None, mark: float | None = None) -> Comparison:
+    """Sets runs side by side.
+
+    Args:
+        runs: At least one.
+        metric: A figure of every node, such as "published_accuracy"; by default "own_accuracy" (the paper's curves), or
+            "own_loss" where there is no accuracy.
+        mark: Time how soon runs reach this; by default what the weakest of them ends with.
+    """
+    runs = tuple(listed(runs))
+    if mark is not None and not np.isfinite(mark):
+        raise Error(f"mark is {mark:g}, expected a finite number", hint="give an accuracy or a loss to reach")
+    metric = metric or next(
+        name for name in ("own_accuracy", "own_loss") if all(name in run.metrics for run in runs) or name == "own_loss"
+    )
+    known = set.intersection(*(_figures(run) for run in runs))
+    if metric not in known:
+        raise Error(f'"{metric}" is not a figure of all these runs', hint=f"they share {', '.join(sorted(known))}")
+    higher = metric.endswith("accuracy")
+    finals = [float(run.final(metric).mean()) for run in runs]
+    if mark is None:
+        finite = [final for final in finals if np.isfinite(final)] or [np.nan]  # a run that diverged sets no mark
+        mark = min(finite) if higher else max(finite)
+    return Comparison(metric, mark, tuple(_row(run, metric, mark, higher) for run in runs))
+
+
+def _figures(run: Result) -> set[str]:
+    return {str(name) for name, values in run.metrics.items() if values.dims == ("seed", "epoch", "node")}
+
+
+def _row(run: Result, metric: str, mark: float, higher: bool) -> Row:
+    final = run.final(metric)
+    by_node = final.mean(axis=0)
+    worst = int(by_node.argmin() if higher else by_node.argmax())
+    course = np.asarray(run.metrics[metric].mean(("seed", "node")))
+    # A mark that is a run's own final mean is reached by it, whatever the rounding.
+    close = 1e-6 * max(1.0, abs(mark))
+    reached = np.flatnonzero(course >= mark - close if higher else course <= mark + close)
+    first = int(reached[0]) if len(reached) else None
+    privacy = run.info["privacy"]
+    return Row(
+        name=run.name,
+        algorithm=run.info["algorithm"],
+        final=float(final.mean()),
+        spread=float(spread_over_seeds(final.mean(axis=1))) if len(final) > 1 else None,
+        worst=float(by_node[worst]),
+        worst_node=worst,
+        epochs=None if first is None else int(run.metrics["epoch"][first]),
+        channel_uses=None if first is None else int(run.metrics["channel_uses"][first]),
+        epsilon=privacy["epsilon"],
+        delta=privacy["delta"],
+        unit=privacy["unit"],
+        caveat=privacy["caveat"],
+    )

@@ -1,0 +1,249 @@
+"""A run and the folder it is kept in: figures, ledger, experiment, published models.
+
+The folder is written file by file and is complete only with `run.json`, which comes last and holds the SHA-256 of all
+others: what was cut short, mixed up or edited does not load.
+"""
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from murmurcast import _files
+from murmurcast.errors import Altered, Error
+from murmurcast.runs import validate
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT = (
+    "run.json",
+    "experiment.toml",
+    "metrics.nc",
+    "metrics.csv",
+    "ledger.nc",
+    "published.npz",
+    "checkpoint.npz",
+)
+CERTIFICATE = "certificate.json"  # written by `murmurcast certify`, and no part of the run
+FILES = (RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT, CERTIFICATE)
+_FORMAT = 1
+_MOST_LINES = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """What came out of a run.
+
+    Attributes:
+        metrics: Figures at the evaluated epochs, labelled. [seed, epoch, node]: `own_*` and `published_*` (loss,
+            accuracy, distance to the optimum, as the problem has them) and `sent_power` (energy sent over budget).
+            [seed, epoch]: `mean_*` of the mean of all own models, and `consensus_error`. [epoch]: `channel_uses`,
+            `seconds`. [seed, node]: `loudest`, the largest `sent_power` of all epochs.
+        ledger: What was sent, by which rule: every constant that the engine was given.
+        published: [seed, node, ...] the models that nodes may publish.
+        info: Names, seeds, versions, duration and kind of machine; what `run.json` holds.
+        experiment: The experiment file as resolved; empty for a run made in Python.
+    """
+
+    metrics: "xr.Dataset"
+    ledger: "xr.Dataset"
+    published: NDArray[Any]
+    info: dict[str, Any]
+    experiment: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the run is called."""
+        return str(self.info["name"])
+
+    def final(self, metric: str) -> NDArray[Any]:
+        """A figure at the last evaluated epoch, [seed, node] or [seed]."""
+        return np.asarray(self.metrics[metric].isel(epoch=-1))
+
+    def save(self, folder: Path | str) -> None:
+        """Writes the folder; `load_run` accepts it only when all of it is there."""
+        folder = Path(folder)
+        demand_folder(folder)
+        models = io.BytesIO()
+        np.savez(models, published=self.published)
+        contents = {
+            EXPERIMENT: self.experiment.encode(),
+            METRICS: _netcdf(self.metrics),
+            TABLE: _table(self.metrics),
+            LEDGER: _netcdf(self.ledger),
+            MODELS: models.getvalue(),
+        }
+        hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        hashes[RUN] = _hash_of(self.info)
+        whole = json.dumps({"format": _FORMAT, **self.info, "sha256": hashes}, indent=2, allow_nan=False) + "\n"
+        (folder / RUN).unlink(missing_ok=True)
+        for name, content in contents.items():
+            _files.write_atomically(folder / name, content)
+        _files.write_atomically(folder / RUN, whole.encode())
+        (folder / CHECKPOINT).unlink(missing_ok=True)
+
+
+def spread_over_seeds(by_seed: NDArray[Any]) -> NDArray[Any]:
+    """Standard deviation over the first axis; not a number where a run that diverged has no numbers left."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(by_seed.std(axis=0, ddof=1))
+
+
+def load_run(folder: Path | str) -> Result:
+    """Reads a run; an incomplete or altered folder is an error."""
+    folder = Path(folder)
+    info, hashes = _read_info(folder)
+    contents = {}
+    for name in (EXPERIMENT, METRICS, TABLE, LEDGER, MODELS):
+        contents[name] = _read(folder / name)
+        if hashlib.sha256(contents[name]).hexdigest() != hashes.get(name):
+            raise Altered(f"{folder / name} is not what the run wrote", hint="run it again, or restore the file")
+    return _result(folder, contents, info)
+
+
+def listed(runs: object) -> list[Result]:
+    """Several runs, at least one: the name of a folder is none."""
+    if isinstance(runs, Result):
+        raise Error("a run by itself is given, expected a list of runs", hint="put it in brackets: [run]")
+    given: list[Any] = list(runs) if isinstance(runs, Iterable) and not isinstance(runs, str) else [runs]
+    if not given:
+        raise Error("no run is given", hint="name at least one")
+    for run in given:
+        if isinstance(run, str | Path):
+            raise Error(f'"{run}" is a name, not a run', hint=f'read the run first: mc.load_run("{run}")')
+        if not isinstance(run, Result):
+            raise Error(
+                f"{type(run).__name__} is given, expected a run",
+                hint="give what mc.run or mc.load_run returned, each by itself",
+            )
+    return given
+
+
+def file_hashes(folder: Path | str) -> dict[str, str]:
+    """The SHA-256 of the files of a run, as `run.json` has them; `load_run` checks that they hold."""
+    return _read_info(Path(folder))[1]
+
+
+def _result(folder: Path, contents: dict[str, bytes], info: dict[str, Any]) -> Result:
+    with _reading(folder, RUN):
+        validate.demand_info(info)
+    with _reading(folder, METRICS):
+        metrics = _dataset(contents[METRICS])
+        validate.demand_metrics(metrics, info)
+    with _reading(folder, LEDGER):
+        ledger = _dataset(contents[LEDGER])
+        validate.demand_ledger(ledger, info)
+    with _reading(folder, MODELS), np.load(io.BytesIO(contents[MODELS])) as models:
+        published = models["published"]
+        validate.demand_published(published, info)
+    with _reading(folder, EXPERIMENT):
+        experiment = contents[EXPERIMENT].decode()
+    return Result(metrics=metrics, ledger=ledger, published=published, info=info, experiment=experiment)
+
+
+@contextmanager
+def _reading(folder: Path, name: str) -> Iterator[None]:
+    """Whatever goes wrong is this file's fault: its hash holds, so somebody made the hashes anew."""
+    try:
+        yield
+    except validate.Unsound as problem:
+        raise Altered(f'run "{folder}": {problem}', hint="restore the run's folder, or run it again") from None
+    except _files.UNREADABLE as problem:
+        raise Altered(
+            f"{folder / name} cannot be read ({type(problem).__name__})", hint="run it again, or restore the file"
+        ) from None
+
+
+def _dataset(content: bytes) -> "xr.Dataset":
+    import h5py
+    import xarray as xr
+
+    # h5netcdf looks at this attribute first; where that fails it would go on to complain while it is being deleted.
+    with h5py.File(io.BytesIO(content), "r") as file:
+        file.attrs.get("_nc3_strict")
+    return xr.load_dataset(io.BytesIO(content), engine="h5netcdf")
+
+
+def _read_info(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """What `run.json` says, and the hashes of all files; it must be as it was written."""
+    if not folder.is_dir():
+        raise Error(f"{folder} is not a folder", hint="name the folder of a run, such as runs/my")
+    if not (folder / RUN).exists():
+        stopped = (folder / CHECKPOINT).exists()
+        raise Error(
+            f"{folder} holds no finished run",
+            hint="finish it: murmurcast run EXPERIMENT --out FOLDER --resume"
+            if stopped
+            else "name the folder of a run",
+        )
+    try:
+        info = json.loads(_read(folder / RUN))
+        known, hashes = info.pop("format") == _FORMAT, info.pop("sha256")
+        known = known and hashes[RUN] == _hash_of(info)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        known = False
+    if not known:
+        raise Altered(f"{folder / RUN} is not of this version of murmurcast, or was altered", hint="run it again")
+    return info, hashes
+
+
+def _hash_of(info: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
+
+
+def demand_unused(folder: Path, resume: bool) -> None:
+    """No other run is in the folder, but the one to resume."""
+    if (folder / RUN).exists():
+        raise Error(f"{folder} already holds a finished run", hint="choose another folder, or remove it")
+    if (folder / CHECKPOINT).exists() and not resume:
+        raise Error(f"{folder} holds a run that was stopped", hint="resume it (--resume), or choose another folder")
+
+
+def demand_place(folder: Path) -> None:
+    """The folder could be written to, or made: nothing is made yet."""
+    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not nearest.is_dir():
+        raise Error(f"{nearest} is not a folder", hint="choose another with --out")
+    if not os.access(nearest, os.W_OK):
+        raise Error(f"the folder {nearest} is not writable", hint="choose another with --out")
+
+
+def demand_folder(folder: Path) -> None:
+    """The folder is there, or can be made, and can be written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise Error(
+            f"the folder {folder} cannot be made: {problem.strerror}", hint="choose another with --out"
+        ) from None
+    if not os.access(folder, os.W_OK):
+        raise Error(f"the folder {folder} is not writable", hint="choose another with --out")
+
+
+def _table(metrics: "xr.Dataset") -> bytes:
+    """One line for every seed, epoch and node; where that would be too many to read, means over nodes."""
+    lines = metrics.sizes["seed"] * metrics.sizes["epoch"] * metrics.sizes["node"]
+    shown = metrics if lines <= _MOST_LINES else metrics.mean("node")
+    return bytes(shown.to_dataframe().reset_index().to_csv(index=False).encode())
+
+
+def _netcdf(dataset: "xr.Dataset") -> bytes:
+    return bytes(dataset.to_netcdf(None, engine="h5netcdf"))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.exists() and not path.is_file():  # a pipe would keep us waiting for ever
+            raise Altered(f"{path} is no file", hint="run it again, or restore the file")
+        return path.read_bytes()
+    except OSError as problem:
+        raise Altered(f"{path} cannot be read: {problem.strerror}", hint="run it again, or restore the file") from None

@@ -1,0 +1,352 @@
+"""Audits of real runs: honest systems stand, and every way of cutting corners is caught."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.central_dp import central_dp
+from murmurcast.algorithms.early_end import with_ends
+from murmurcast.algorithms.local_only import local_only
+from murmurcast.algorithms.mped2fl import mped2fl
+from murmurcast.algorithms.noiseless import noiseless
+from murmurcast.algorithms.power_controlled import power_controlled
+from murmurcast.audits import canaries
+from murmurcast.audits.adversaries import System, gather
+from murmurcast.audits.audit import Attack, Audit, audit, judge
+from murmurcast.audits.canaries import Canaries
+from murmurcast.audits.evidence import Evidence
+from murmurcast.data.datasets import logistic
+from murmurcast.errors import Error
+from murmurcast.network.graph import Network
+from murmurcast.planning.plan import Budget, Plan
+from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.solve import plan
+from murmurcast.problems.base import Problem
+from murmurcast.problems.quadratic import Quadratic
+from murmurcast.problems.softmax import SoftmaxRegression
+from tests.audits import faults
+from tests.conftest import asymmetric_network
+
+DIM, TARGET = 40, 2
+AUDITS, MANY, RUNS = 8, 30, 50  # audits of so many runs each: 30 of 30 caught shows a power above 0.9 at 95 %
+Fault = Callable[[Algorithm], Algorithm]
+
+
+def bowls(nodes: int) -> Quadratic:
+    return Quadratic.random(nodes, DIM, seed=1)
+
+
+def planned(problem: Problem, network: Network, epsilon: float = 2.0, unit: str = "node", epochs: int = 8) -> Plan:
+    schedule = Schedule(epochs=epochs, step=0.5, noise_timing="aligned", noise_to_step="auto")
+    return plan(network, problem, Budget(epsilon=epsilon, unit=unit), schedule)  # type: ignore[arg-type]
+
+
+@cache
+def claimed() -> Algorithm:
+    return power_controlled(planned(bowls(5), asymmetric_network(3, 5)))
+
+
+def attacked(
+    algorithm: Algorithm,
+    actual: Algorithm,
+    problem: Problem,
+    coalition: tuple[int, ...],
+    share: float = 1.0,
+    count: int = AUDITS,
+) -> "tuple[Canaries, dict[str, Evidence]]":
+    """All runs of all audits at once."""
+    planted = canaries.draw(algorithm.plan, TARGET, problem.dim, count * RUNS, share, seed=5)
+    return planted, gather(System(algorithm, actual, problem, planted), coalition)
+
+
+def audits(
+    planted: Canaries, evidence: dict[str, Evidence], limit: float, delta: float = 1e-5
+) -> "list[dict[str, Attack]]":
+    """The same evidence as audits of few runs each."""
+    found = []
+    for number in range(len(planted.signs) // RUNS):
+        runs = slice(number * RUNS, (number + 1) * RUNS)
+        part = {who: Evidence(all_.readings[:, runs], all_.shift) for who, all_ in evidence.items()}
+        attacks = judge(part, planted.signs[runs], limit, delta, seed=number)
+        found.append({attack.adversary: attack for attack in attacks})
+    return found
+
+
+def power(found: "list[dict[str, Attack]]", limit: float, who: str | None = None) -> float:
+    """Share of audits in which somebody, or this adversary, shows more mu than the limit."""
+    return float(
+        np.mean([any(attack.mu > limit for name, attack in one.items() if who in (None, name)) for one in found])
+    )
+
+
+def mu_promised() -> float:
+    return float(claimed().promise.mu[TARGET])
+
+
+def everybody_else() -> tuple[int, ...]:
+    return (0, 1, 3, 4)
+
+
+HEARING = ("all other receivers", "eavesdropper")
+
+
+@pytest.mark.parametrize(
+    ("fault", "finders"),
+    [
+        (lambda algorithm: faults.noise_at(algorithm, 0.0), (*HEARING, "receiver 3", "published alone")),
+        (lambda algorithm: faults.noise_at(algorithm, 0.5), HEARING),
+        (faults.own_noise_dropped, HEARING),
+        (faults.noise_reused, HEARING),
+        (faults.first_noise_once_more, ("eavesdropper",)),
+        (faults.one_draw_for_all_coordinates, ("eavesdropper",)),
+        (faults.own_model_published, ("published, with the air",)),
+        (faults.own_noise_left_out_of_what_is_published, ("published, with the air",)),
+    ],
+    ids=[
+        "noise off",
+        "noise halved",
+        "own noise dropped",
+        "noise reused",
+        "first noise once more",
+        "one draw for all coordinates",
+        "x published",
+        "published without own noise",
+    ],
+)
+@pytest.mark.parametrize("count", [AUDITS, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_faults_are_caught(fault: Fault, finders: tuple[str, ...], count: int) -> None:
+    planted, evidence = attacked(claimed(), fault(claimed()), bowls(5), everybody_else(), count=count)
+    found = audits(planted, evidence, mu_promised())
+    for finder in finders:
+        assert power(found, mu_promised(), finder) == 1.0  # every one of them
+
+
+@pytest.mark.slow
+def test_an_honest_system_stands_and_the_eavesdropper_reaches_the_promise() -> None:
+    planted, evidence = attacked(claimed(), claimed(), bowls(5), everybody_else(), count=MANY)
+    found = audits(planted, evidence, mu_promised())
+    assert power(found, mu_promised()) <= 0.1  # at most 5 % in truth
+    assert evidence["eavesdropper"].mu == pytest.approx(mu_promised(), rel=1e-9)
+    at_once = judge(evidence, planted.signs, mu_promised(), 1e-5)
+    eavesdropper = next(attack for attack in at_once if attack.adversary == "eavesdropper")
+    assert 0.9 * mu_promised() < eavesdropper.mu < mu_promised()
+    expected = tuple(float(norm.cdf(norm.ppf(rate) + mu_promised())) for rate in (0.1, 0.01))
+    assert eavesdropper.true_positives[:2] == pytest.approx(expected, rel=0.15)
+
+
+def test_few_canaries_accuse_nobody() -> None:
+    """With few runs the learned filter sees little; what it was told of some canaries must not show others."""
+    planted, evidence = attacked(claimed(), claimed(), bowls(5), everybody_else())
+    accused = 0
+    for number in range(40):
+        runs = slice(5 * number, 5 * number + 5)
+        part = {who: Evidence(found.readings[:, runs], found.shift) for who, found in evidence.items()}
+        attacks = judge(part, planted.signs[runs], mu_promised(), 1e-5, seed=number)
+        accused += any(attack.mu > mu_promised() or attack.epsilon > 2.0 for attack in attacks)
+    assert accused <= 6  # at most 5 % in truth: more than 6 of 40 come once in 100 times
+
+
+@pytest.mark.slow
+def test_the_stated_power_is_that_of_repeated_audits() -> None:
+    """A cut that an audit says it would catch is caught in 9 of 10 audits, and a quarter of that cut seldom."""
+    planted, evidence = attacked(claimed(), claimed(), bowls(5), everybody_else(), count=MANY)
+    stated = np.median([max(a.caught_from for a in one.values()) for one in audits(planted, evidence, mu_promised())])
+    assert 0.5 < stated < 0.9
+    for share, least, most in ((stated, 0.85, 1.0), ((3 + stated) / 4, 0.0, 0.5)):
+        planted, evidence = attacked(
+            claimed(), faults.noise_at(claimed(), float(share)), bowls(5), everybody_else(), count=MANY
+        )
+        assert least <= power(audits(planted, evidence, mu_promised()), mu_promised()) <= most
+
+
+@pytest.mark.parametrize("count", [AUDITS, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_a_relay_with_a_state_dependent_gradient_leaks_more_than_the_linear_diagnostic(count: int) -> None:
+    """Line 2 - 1 - 0, observer 0: the relay overshoots, and what it heard comes out of its own noise."""
+    gains = np.array([[0, 0.6, 0], [0.7, 0, 0.8], [0, 0.9, 0]])
+    curvature = np.array([1.0, 40.0, 1.0])[:, None, None] * np.eye(DIM)
+    problem = Quadratic(curvature=curvature, centre=np.zeros((3, DIM)), clip=1e4)
+    schedule = Schedule(epochs=6, step=0.1, noise_timing="aligned", noise_to_step=1.0)
+    budget = Budget(epsilon=1e6, target="per-epoch")
+    made = plan(Network(gains=gains, power=[0.8, 1.3, 1.0]), problem, budget, schedule)
+    share = 2.0 / float(made.certificate.mu[TARGET])
+    planted, evidence = attacked(power_controlled(made), power_controlled(made), problem, (0,), share, count=count)
+    most = share * float(made.linear((0,)).mu_worst_upper[TARGET])
+    found = audits(planted, evidence, 2.0)
+    assert power(found, most, "receiver 0") == 1.0
+    assert power(found, 2.0) <= 0.1  # the certificate holds nevertheless
+
+
+@pytest.mark.parametrize("count", [AUDITS, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_one_draw_for_all_links_of_mped2fl_is_caught(count: int) -> None:
+    """Independent noise on every link has a mu for the eavesdropper; with a shared draw two links cancel it."""
+    gains = np.array([[0, 0.5, 0.7, 0.4], [0.4, 0, 0.6, 0.6], [1.1, 0.9, 0, 0.8], [0.35, 0.3, 0.45, 0]])
+    problem = bowls(4)
+    schedule = Schedule(epochs=4, step=0.5, noise_timing="aligned", noise_to_step=6.0)
+    made = plan(Network(gains=gains), problem, Budget(epsilon=8.0), schedule, normaliser="max-degree", z="perron")
+    algorithm = mped2fl(made)
+    assert (algorithm.sending.noise[0, TARGET] > 0).all()  # the target is nobody's weakest sender
+    for actual, least, most in ((algorithm, 0.0, 0.1), (faults.one_draw_for_all_links(algorithm), 1.0, 1.0)):
+        planted, evidence = attacked(algorithm, actual, problem, (0,), count=count)
+        limit = evidence["eavesdropper"].mu
+        amplitude, noise = algorithm.sending.amplitude[0, TARGET], algorithm.sending.noise[0, TARGET]
+        told = made.sensitivity[TARGET] * np.linalg.norm(amplitude / noise) * np.sqrt(3)  # aligned: each epoch alike
+        assert limit == pytest.approx(told)
+        assert least <= power(audits(planted, evidence, limit), limit) <= most
+
+
+@pytest.mark.parametrize("publish", ["last", "average"])
+def test_records_of_real_data_at_the_mixed_point(publish: str) -> None:
+    data = logistic(examples=200, features=7, classes=4, seed=3).partition("sorted", 4)
+    problem = SoftmaxRegression(data=data, clip=0.5, l2=0.01)
+    algorithm = power_controlled(
+        planned(problem, asymmetric_network(5, 4), unit="record"),
+        publish=publish,  # type: ignore[arg-type]
+    )
+    honest = audit(algorithm, problem, runs=200)
+    assert (honest.verdict, honest.target) == ("not falsified", int(np.argmax(algorithm.promise.mu)))
+    assert honest.share == 1.0
+    assert honest.clip == pytest.approx(1.0, abs=0.02)
+    by_name = {attack.adversary: attack for attack in honest.attacks}
+    assert by_name["eavesdropper"].mu > 0.7 * honest.mu_promised
+    halved = audit(algorithm, problem, runs=200, actual=faults.noise_at(algorithm, 0.5))
+    assert halved.verdict == "FALSIFIED"
+    assert "eavesdropper" in halved.falsified_by
+
+
+@pytest.mark.slow
+def test_minibatches_are_granted_to_the_attacker() -> None:
+    data = logistic(examples=200, features=7, classes=4, seed=3).partition("sorted", 4)
+    problem = SoftmaxRegression(data=data, clip=0.5, batch=5)
+    algorithm = power_controlled(planned(problem, asymmetric_network(5, 4), unit="record"))
+    found = audit(algorithm, problem, runs=80)
+    assert found.verdict == "not falsified"
+    assert max(attack.mu for attack in found.attacks) > 0.6 * found.mu_promised
+
+
+def test_own_points_are_followed_at_node_level() -> None:
+    algorithm = power_controlled(claimed().plan, gradient_at="own")
+    found = audit(algorithm, bowls(5), runs=2 * RUNS)
+    assert found.verdict == "not falsified"
+    assert max(attack.mu for attack in found.attacks) > 0.6 * found.mu_promised
+
+
+class Unclipped(SoftmaxRegression):
+    def gradient_at_public(self, model, mine, key):  # type: ignore[no-untyped-def]
+        return 3 * super().gradient_at_public(model, mine, key)
+
+
+@pytest.mark.parametrize("batch", [None, pytest.param(5, marks=pytest.mark.slow)])
+def test_an_unclipped_gradient_is_found(batch: int | None) -> None:
+    """The plan promises for a clip that the problem does not apply: canaries behind the clip cannot see it."""
+    data = logistic(examples=200, features=7, classes=4, seed=3).partition("sorted", 4)
+    problem = Unclipped(data=data, clip=0.5, batch=batch)
+    algorithm = power_controlled(planned(problem, asymmetric_network(5, 4), unit="record"))
+    found = audit(algorithm, problem, runs=20)
+    assert found.clip == pytest.approx(3.0, abs=0.1)
+    assert (found.verdict, found.falsified_by) == ("FALSIFIED", ("hostile data",))
+
+
+def test_nothing_promised_is_not_falsified() -> None:
+    for algorithm in (noiseless(claimed().plan), mped2fl(claimed().plan)):
+        found = audit(algorithm, bowls(5), runs=20)
+        assert found.verdict == "nothing is promised"
+        assert max(attack.epsilon for attack in found.attacks) > 2.0
+
+
+@pytest.mark.slow
+def test_a_large_promise_is_tried_with_small_canaries() -> None:
+    problem = bowls(5)
+    made = planned(problem, asymmetric_network(3, 5), epsilon=200.0)
+    algorithm = power_controlled(made)
+    found = audit(algorithm, problem, runs=RUNS, target=TARGET)
+    assert found.share == pytest.approx(2.5 / made.certificate.mu[TARGET])
+    assert found.mu_promised == pytest.approx(2.5)
+    assert found.verdict == "not falsified"
+    assert audit(algorithm, problem, runs=RUNS, actual=faults.noise_at(algorithm, 0.8)).verdict == "FALSIFIED"
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_audit() -> None:
+    one, again, other = (audit(claimed(), bowls(5), runs=10, seed=seed).attacks for seed in (1, 1, 2))
+    assert one == again
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": 5}, "target is 5"),
+        ({"target": 1, "coalition": (0, 1)}, "against itself"),
+        ({"coalition": (7,)}, "7"),
+        ({"runs": 0}, "runs"),
+        ({"runs": 1}, "too few"),
+        ({"confidence": 1.0}, "confidence"),
+    ],
+)
+def test_wrong_wishes_are_errors(options: dict[str, int], message: str) -> None:
+    with pytest.raises(Error, match=message):
+        audit(claimed(), bowls(5), **options)  # type: ignore[arg-type]
+
+
+def test_what_is_not_on_the_air_is_an_error() -> None:
+    for algorithm in (central_dp(claimed().plan), local_only(claimed().plan)):
+        with pytest.raises(Error, match="on the air"):
+            audit(algorithm, bowls(5), runs=5)
+
+
+def test_verdict_follows_from_the_attacks() -> None:
+    harmless = Attack("nobody", 0.1, "matched", 100, 50, 0.0, 0.0, 0.0, (0.1, 0.01, 0.001), 0.5)
+    common = {"algorithm": "any", "unit": "node", "target": 0, "runs": 1, "canaries": 100, "share": 1.0}
+    numbers = {"delta": 1e-5, "confidence": 0.95, "mu_promised": 0.5, "clip": 1.0}
+    numbers |= {"epsilon_promised": 2.0, "epsilon_whole": 2.0}
+
+    def verdict(**changed: object) -> str:
+        return Audit(**(common | numbers | {"attacks": (harmless,)} | changed)).verdict  # type: ignore[arg-type]
+
+    assert verdict() == "not falsified"
+    assert verdict(attacks=(harmless, harmless._replace(mu=0.51))) == "FALSIFIED"
+    assert verdict(attacks=(harmless._replace(epsilon_one_run=2.5),)) == "FALSIFIED"
+    assert verdict(attacks=(harmless._replace(epsilon_by_counts=2.5),)) == "FALSIFIED"
+    assert verdict(clip=1.01) == "FALSIFIED"
+    assert verdict(clip=None) == "not falsified"
+    assert verdict(clip=7.0, mu_promised=np.inf) == "nothing is promised"
+
+
+def test_secure_noise_is_attacked_as_it_is_sent() -> None:
+    problem = bowls(4)
+    schedule = Schedule(epochs=5, step=0.3, noise_timing="aligned", noise_to_step="auto")
+    made = plan(asymmetric_network(5, 4), problem, Budget(epsilon=2.0, noise_source="secure"), schedule)
+    found = audit(power_controlled(made), problem, runs=60)
+    assert found.verdict == "not falsified"
+    assert found.epsilon_promised == pytest.approx(2.0, rel=1e-6)
+    assert max(attack.mu for attack in found.attacks) > 0.5 * found.mu_promised
+
+
+def test_ends_fixed_beforehand_are_attacked_as_they_are() -> None:
+    algorithm, problem = claimed(), bowls(5)
+    stopped = audit(with_ends(algorithm, stop_after=4), problem, runs=200, target=TARGET)
+    assert stopped.verdict == "not falsified"
+    assert 0.3 * stopped.mu_promised < max(attack.mu for attack in stopped.attacks) < mu_promised()
+    silent = audit(with_ends(algorithm, drops={TARGET: 1}), problem, runs=20, target=TARGET)
+    assert (silent.mu_promised, silent.verdict) == (0.0, "not falsified")
+    dropped = audit(with_ends(algorithm, drops={TARGET: 5}), problem, runs=200, target=TARGET)
+    assert [attack.adversary for attack in dropped.attacks] == ["eavesdropper", "published, with the air"]
+    assert (dropped.verdict, dropped.warnings) == ("not falsified", ())
+    assert 0.3 * dropped.mu_promised < dropped.attacks[0].mu < dropped.mu_promised < mu_promised()
+
+
+def test_a_coalition_that_cannot_attack_is_a_warning() -> None:
+    ours = claimed()
+    dropped = with_ends(ours, drops={TARGET: 5})
+    own = ours._replace(name="mine", settings={})
+    for algorithm, words in ((mped2fl(ours.plan), "mped2fl"), (dropped, "drop out"), (own, "mine")):
+        found = audit(algorithm, bowls(5), runs=5, target=TARGET, coalition=(0, 1))
+        assert [attack.adversary for attack in found.attacks] == ["eavesdropper", "published, with the air"]
+        (line,) = found.warnings
+        assert "receivers 0, 1 did not attack" in line
+        assert words in line
+    assert audit(ours, bowls(5), runs=5, target=TARGET, coalition=(0, 1)).warnings == ()

@@ -1,0 +1,179 @@
+"""The statistic on real transcripts against the distribution that the linear diagnostic predicts."""
+
+from functools import cache
+
+import jax
+import numpy as np
+import pytest
+
+from murmurcast._check import FloatArray
+from murmurcast.algorithms.power_controlled import power_controlled
+from murmurcast.audits.bounds import measure
+from murmurcast.audits.canaries import Canaries
+from murmurcast.audits.receivers import View, listen, view
+from murmurcast.audits.replay import replay
+from murmurcast.audits.transcript import Transcript, transcripts
+from murmurcast.errors import Error
+from murmurcast.planning.plan import Budget, Plan
+from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.solve import plan
+from murmurcast.privacy import linear
+from murmurcast.problems.quadratic import Quadratic
+from tests.conftest import asymmetric_network
+
+NODES, DIM, EPOCHS, TRIALS, TARGET = 5, 3, 6, 4000, 1
+COALITIONS = [(0,), (2,), (3,), (4,), (0, 4), (2, 3), (0, 2, 3, 4)]
+
+
+def saturated(sign: float) -> Quadratic:
+    """Every node's gradient has the length of the clip and a fixed direction, wherever the models are.
+
+    Node k has curvature along coordinate k mod DIM only, and a centre far out; the target's centre is on one side or
+    the other.
+    """
+    axis = np.arange(NODES) % DIM
+    curvature = np.zeros((NODES, DIM, DIM))
+    curvature[np.arange(NODES), axis, axis] = 1.0
+    centre = np.zeros((NODES, DIM))
+    centre[np.arange(NODES), axis] = [1e6, sign * 1e6, -1e6, 1e6, -1e6]
+    return Quadratic(curvature=curvature, centre=centre, clip=0.7)
+
+
+@cache
+def both_worlds() -> tuple[Plan, Transcript, Transcript]:
+    """The plan, and transcripts with the target's gradient at -clip and at +clip."""
+    absent, present = saturated(+1), saturated(-1)
+    schedule = Schedule(epochs=EPOCHS, step=0.4, noise_timing="aligned", noise_to_step=(3.0, 2.0, 5.0, 2.5, 4.0))
+    made = plan(asymmetric_network(4, NODES), absent, Budget(epsilon=8.0), schedule)
+    kept = [
+        transcripts(power_controlled(made), problem, range(first, first + TRIALS), "float64")
+        for problem, first in ((absent, 0), (present, TRIALS))
+    ]
+    return made, kept[0], kept[1]
+
+
+def statistics(observers: tuple[int, ...]) -> tuple[float, FloatArray, FloatArray]:
+    """Mu of the diagnostic, and the statistic in both worlds."""
+    made, absent, present = both_worlds()
+    found = [attacked(made, kept, observers) for kept in (absent, present)]
+    return float(made.linear_common(observers)[TARGET]), found[0], found[1]
+
+
+def log_likelihood_ratio(made: Plan, seen: View) -> FloatArray:
+    """Of the target's gradient at +clip over -clip; half way it is 0, as with canaries that are all its data."""
+    runs, change = len(seen.said), float(made.sensitivity[TARGET])
+    hidden = linear.hidden_from(made.mixing.weights.toarray(), seen.observers)
+    half_way = Canaries(TARGET, np.zeros((runs, DIM)), change, alone=True)
+    with jax.enable_x64(True):
+        followed = replay(power_controlled(made), saturated(1), half_way, hidden, tuple(range(runs)))
+        return np.asarray(listen(made, seen, followed, TARGET, change).matched()[:, TARGET % DIM])
+
+
+def attacked(made: Plan, kept: Transcript, observers: tuple[int, ...]) -> FloatArray:
+    return log_likelihood_ratio(made, view(made, kept, observers))
+
+
+def with_reused_noise(made: Plan, problem: Quadratic) -> Transcript:
+    """Transcripts of the same mechanism whose every epoch repeats the draw of the first: A V - step, written out."""
+    rng = np.random.default_rng(0)
+    drawn = rng.standard_normal((TRIALS, NODES, DIM))
+    # Saturated: the clip along the node's axis, away from its centre.
+    gradients = -0.7 * np.sign(problem.centre)
+    amplitude = np.sqrt(made.alpha * made.network.power)[:, None]
+    x, sent = np.zeros_like(drawn), []
+    for epoch in range(EPOCHS):
+        said = x + made.effective_noise[epoch][:, None] * drawn
+        mixed = made.mixing.weights.toarray() @ said
+        x = mixed - (made.schedule.steps[epoch] / made.z[epoch])[:, None] * gradients
+        sent.append(amplitude * said)
+    signals = np.stack(sent, axis=1)
+    return Transcript(signals, made.network.gains.toarray().T @ signals, x, mixed)
+
+
+def deviations(mu: float, absent: FloatArray, present: FloatArray) -> FloatArray:
+    """How far means and variances of both worlds are off, in standard errors."""
+    errors = []
+    for sign, values in ((-1, absent), (1, present)):
+        errors.append((values.mean() - sign * mu**2 / 2) / (mu / np.sqrt(len(values))))
+        errors.append((values.var(ddof=1) / mu**2 - 1) / np.sqrt(2 / (len(values) - 1)))
+    return np.abs(errors)
+
+
+@pytest.mark.parametrize("observers", COALITIONS, ids=str)
+def test_distribution_is_that_of_the_linear_diagnostic(observers: tuple[int, ...]) -> None:
+    mu, absent, present = statistics(observers)
+    assert mu > 0.1
+    assert deviations(mu, absent, present).max() < 4.5
+
+
+def test_some_observer_is_no_neighbour_and_a_pair_learns_more() -> None:
+    made, _, _ = both_worlds()
+    gains = made.network.gains.toarray()
+    assert any(gains[TARGET, observer] == 0 for (observer,) in COALITIONS[:4])
+    assert statistics((0, 4))[0] > max(statistics((0,))[0], statistics((4,))[0])
+    everybody = statistics((0, 2, 3, 4))[0]
+    assert everybody == pytest.approx(made.certificate.mu[TARGET], rel=1e-9)
+
+
+def test_a_different_noise_is_noticed() -> None:
+    """Noise that is 5 % louder than planned, or of the same draw in every epoch, gives another distribution."""
+    made, *_ = both_worlds()
+    observers = (0, 2, 3, 4)
+    mu = float(made.linear_common(observers)[TARGET])
+    algorithm = power_controlled(made)
+    louder = algorithm._replace(sending=algorithm.sending._replace(noise=1.05 * algorithm.sending.noise))
+    amplified = [transcripts(louder, saturated(sign), range(TRIALS), "float64") for sign in (1, -1)]
+    repeated = [with_reused_noise(made, saturated(sign)) for sign in (1, -1)]
+    for changed in (amplified, repeated):
+        found = [attacked(made, world, observers) for world in changed]
+        assert deviations(mu, *found).max() > 4.5
+
+
+def test_dropped_noise_shows_more() -> None:
+    """Where the target adds no noise the worlds lie apart, and the same attack is wrong by rounding only."""
+    made, absent, present = both_worlds()
+    algorithm = power_controlled(made)
+    noise = algorithm.sending.noise * (np.arange(NODES) != TARGET)
+    silent = algorithm._replace(sending=algorithm.sending._replace(noise=noise))
+    observers = (0, 2, 3, 4)
+    without = [transcripts(silent, saturated(sign), range(TRIALS), "float64") for sign in (1, -1)]
+    planned = measure(attacked(made, absent, observers), attacked(made, present, observers), 1e-5)
+    dropped = measure(attacked(made, without[0], observers), attacked(made, without[1], observers), 1e-5)
+    assert (
+        dropped.false_positives <= 3
+    )  # the threshold is the largest of other trials, which are the same but for rounding
+    assert dropped.true_positives == dropped.trials
+    assert planned.epsilon <= made.certificate.epsilon[TARGET]
+    assert planned.epsilon < dropped.epsilon
+
+
+def test_known_inputs_must_be_subtracted() -> None:
+    """The observers' own noise is in what they hear back: without their own signals the statistic is worse."""
+    made, absent, present = both_worlds()
+    observers = (0, 4)
+    mu = float(made.linear_common(observers)[TARGET])
+    found = []
+    for kept in (absent, present):
+        seen = view(made, kept, observers)
+        found.append(log_likelihood_ratio(made, seen._replace(said=0 * seen.said)))
+    assert deviations(mu, *found).max() > 10
+
+
+def test_nothing_but_the_view_is_used() -> None:
+    """Other nodes' signals may be anything: only the observers' signals and sums count."""
+    made, absent, _ = both_worlds()
+    few = Transcript(*(part[:20] for part in absent))
+    others = [0, 1, 4]
+    spoiled = few._replace(sent=few.sent.copy(), heard=few.heard.copy())
+    spoiled.sent[:, :, others] = np.nan
+    spoiled.heard[:, :, others] = np.nan
+    plain, blind = (log_likelihood_ratio(made, view(made, kept, (2, 3))) for kept in (few, spoiled))
+    np.testing.assert_array_equal(plain, blind)
+    assert view(made, few, (3, 2)).observers == (2, 3)
+
+
+def test_an_observer_of_itself_is_an_error() -> None:
+    made, _, _ = both_worlds()
+    empty = View((1, 2), np.zeros((1, EPOCHS, 2, DIM)), np.zeros((1, EPOCHS, 2, DIM)))
+    with pytest.raises(Error, match="observer of itself"):
+        log_likelihood_ratio(made, empty)

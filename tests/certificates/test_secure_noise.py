@@ -1,0 +1,169 @@
+"""Costs of runs with secure noise, recomputed from their ledgers; and what an edited one meets."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import murmurcast as mc
+from murmurcast.certificates.certify import certify
+from murmurcast.privacy import discrete
+from murmurcast.runs.result import Result
+from tests.certificates.ledger_edits import (
+    EDITS,
+    NEEDED,
+    SECURE_EDITS,
+    Edit,
+    caught,
+    make_plan,
+    quadratic,
+    regression,
+    with_ledger,
+)
+
+
+def made(problem: Any, unit: str = "node", source: str = "secure", **options: Any) -> Result:
+    algorithm = mc.power_controlled(make_plan(problem, unit, source=source))
+    return mc.run(algorithm, problem, precision="float64", name="ours", **options)
+
+
+@pytest.fixture(scope="module")
+def ours() -> Result:
+    return made(quadratic(), seeds=(3,), evaluate_every=4)
+
+
+@pytest.mark.parametrize("unit", ["node", "record"])
+@pytest.mark.parametrize(("timing", "z"), [("paper", "recursive"), ("aligned", "perron")])
+def test_the_ledger_costs_what_the_plan_certifies(unit: str, timing: str, z: str, tmp_path: Path) -> None:
+    problem = regression()
+    plan = make_plan(problem, unit, timing, z, "secure")
+    run = mc.run(mc.power_controlled(plan), problem, folder=tmp_path / "run", precision="float64")
+    for result in (run, mc.load_run(tmp_path / "run")):
+        found = certify(result)
+        np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-12)
+        np.testing.assert_allclose(found.epsilon, plan.certificate.epsilon, rtol=1e-9)
+        assert len(set(found.mu)) == 4
+        assert (found.verdict, found.tier, found.unit, found.delta) == ("kept", "tier 1", unit, 1e-5)
+        assert "discrete Gaussian's bound" in found.basis
+        assert "only the certificate is claimed" in found.note
+        assert any("rounding is counted" in line for line in found.assumptions)
+        assert not any("not counted" in line for line in found.assumptions)
+
+
+def test_a_secure_run_costs_more_than_the_same_run_in_real_numbers(ours: Result) -> None:
+    seeded = certify(made(quadratic(), source="seeded"))
+    plan = make_plan(quadratic(), source="secure")
+    found = certify(ours)
+    steps = discrete.sensitivity(plan.sensitivity, 1.3, 0, 2) / plan.sensitivity
+    pushed = plan.sensitivity * plan.schedule.steps[:-1, None] / (plan.z[:-1] * plan.effective_noise[1:])
+    mu = np.sqrt((pushed**2).sum(axis=0))
+    np.testing.assert_allclose(found.mu, steps * mu + discrete.rounding(2, 9), rtol=1e-12)
+    assert (found.epsilon > mc.gaussian.epsilon(mu, 1e-5)).all()
+    assert seeded.note.startswith("simulation")
+
+
+@pytest.mark.parametrize("edit", (EDITS | SECURE_EDITS).values(), ids=(EDITS | SECURE_EDITS).keys())
+def test_edits_are_caught(ours: Result, edit: Edit) -> None:
+    assert caught(with_ledger(ours, edit(ours.ledger))).startswith('run "ours": ')
+
+
+@pytest.mark.parametrize("name", [*NEEDED, "sending_spacing", "receiving_limit"])
+def test_a_ledger_that_lacks_something_is_refused(ours: Result, name: str) -> None:
+    assert f"has no {name}" in caught(with_ledger(ours, ours.ledger.drop_vars(name)))
+
+
+def test_a_broken_promise_claims_nothing(ours: Result) -> None:
+    found = certify(with_ledger(ours, SECURE_EDITS["noise and spacing halved"](ours.ledger)))
+    assert found.verdict == "broken"
+    assert set(found.verdicts) == {"costs more"}
+    assert "nothing is claimed" in found.note
+
+
+def test_all_words_of_the_source_agree(ours: Result) -> None:
+    """A seeded run dressed up as a secure one, and the other way round."""
+    seeded = made(quadratic(), source="seeded")
+    told = seeded.info["privacy"] | {"noise_source": "secure"}
+    assert "noise source" in caught(with_ledger(seeded, seeded.ledger, privacy=told))
+    dressed = seeded.ledger.assign_attrs(noise_source="secure", dim=2, sampler_error=discrete.SAMPLER_ERROR)
+    assert "quotes epsilon" in caught(with_ledger(seeded, dressed, privacy=told))
+    worst = float(discrete.epsilon(float(dressed["promised_mu"].max()), 1e-5, 18))
+    assert "has no receiving_limit" in caught(with_ledger(seeded, dressed, privacy=told | {"epsilon": worst}))
+    told = ours.info["privacy"] | {"noise_source": "seeded"}
+    ledger = ours.ledger.assign_attrs(noise_source="seeded")
+    worst = float(mc.gaussian.epsilon(float(ledger["promised_mu"].max()), 1e-5))
+    words = caught(with_ledger(ours, ledger, privacy=told | {"epsilon": worst}))
+    assert "does not use" in words
+
+
+def test_older_ledgers_are_of_seeded_noise() -> None:
+    seeded = made(quadratic(), source="seeded")
+    ledger = seeded.ledger.copy()
+    ledger.attrs.pop("noise_source")
+    told = {key: value for key, value in seeded.info["privacy"].items() if key != "noise_source"}
+    assert certify(with_ledger(seeded, ledger, privacy=told)).verdict == "kept"
+
+
+def test_runs_together_are_by_the_weaker_curve() -> None:
+    short, seeded = made(quadratic(), stop_after=3), made(quadratic(), source="seeded", stop_after=3)
+    both, twice = certify([short, seeded]), certify([short, short])
+    np.testing.assert_allclose(both.mu**2, certify(short).mu ** 2 + certify(seeded).mu ** 2)
+    np.testing.assert_allclose(both.epsilon, discrete.epsilon(both.mu, 1e-5, 6))
+    np.testing.assert_allclose(twice.epsilon, discrete.epsilon(np.sqrt(2) * certify(short).mu, 1e-5, 12))
+    assert np.isfinite([both.epsilon, twice.epsilon]).all()
+    assert both.note.startswith("simulation")  # one transcript is known to whoever knows its seed
+    assert "certificate is claimed" in twice.note
+
+
+def test_less_noise_more_epochs_and_more_parameters_cost_more() -> None:
+    def cost(dim: int, epochs: int, epsilon: float) -> float:
+        problem = mc.ClippedGradients(dim=dim)
+        budget = mc.Budget(epsilon=epsilon, noise_source="secure")
+        schedule = mc.Schedule(epochs=epochs, step=0.1)
+        return float(mc.plan(make_plan(quadratic()).network, problem, budget, schedule).effective_noise[0, 0])
+
+    usual = cost(7850, 50, 1.0)
+    assert cost(785_000, 50, 1.0) > usual
+    assert cost(7850, 60, 1.0) > usual
+    assert cost(7850, 50, 1.1) < usual
+
+
+def test_a_stop_fixed_beforehand_costs_what_was_sent(ours: Result) -> None:
+    stopped = certify(made(quadratic(), stop_after=5))
+    assert stopped.verdict == "kept"
+    plan = make_plan(quadratic(), source="secure")
+    np.testing.assert_allclose(stopped.mu, plan.until(5).certificate.mu, rtol=1e-12)
+    assert (stopped.mu < certify(ours).mu).all()
+
+
+def test_a_run_with_secure_noise_has_one_seed(ours: Result) -> None:
+    """Each seed is a run on the same data: two of them would cost more than is promised and claimed."""
+    with pytest.raises(mc.Error, match="one seed"):
+        made(quadratic(), seeds=(3, 8))
+    twice = replace(
+        ours,
+        published=np.concatenate([ours.published] * 2),
+        metrics=ours.metrics.isel(seed=[0, 0]).assign_coords(seed=[3, 8]),
+        info=ours.info | {"seeds": [3, 8]},
+    )
+    assert "has secure noise and 2 seeds" in caught(twice)
+
+
+def test_no_epsilon_is_said_where_the_bound_has_none(ours: Result) -> None:
+    assert np.isfinite(certify(ours).epsilon).all()
+    for many, delta in (([ours, ours], None), ([ours], 1e-60)):
+        with pytest.raises(mc.Error, match="says nothing about so large a cost"):
+            certify(many, delta)
+
+
+def test_nobody_drops_out_of_a_run_with_secure_noise() -> None:
+    with pytest.raises(mc.Error, match="drop out"):
+        made(quadratic(), drops={1: 4})
+
+
+def test_runs_with_the_same_seed_have_noise_of_their_own() -> None:
+    one, other = (made(quadratic(), seeds=(3,), stop_after=3) for _ in range(2))
+    both = certify([one, other])
+    assert both.verdict == "kept"
+    np.testing.assert_allclose(both.mu, np.sqrt(2) * certify(one).mu)

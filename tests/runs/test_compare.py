@@ -1,0 +1,142 @@
+"""Comparisons of hand-made runs, by arithmetic that fits on a napkin."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from murmurcast.errors import Error
+from murmurcast.runs.compare import Comparison, compare
+from murmurcast.runs.result import Result
+
+ACCURACY = np.array(  # [seed, epoch, node]
+    [[[0.1, 0.3], [0.4, 0.6], [0.7, 0.9]], [[0.2, 0.2], [0.5, 0.7], [0.5, 0.9]]]
+)
+
+
+def made(
+    name: str = "ours",
+    uses: int = 1,
+    epsilon: float | None = 2.0,
+    epochs: tuple[int, ...] = (10, 20, 30),
+    **figures: Any,
+) -> Result:
+    seeds, _, nodes = next(iter(figures.values())).shape
+    variables: dict[str, Any] = {key: (("seed", "epoch", "node"), values) for key, values in figures.items()}
+    variables["channel_uses"] = ("epoch", uses * np.array(epochs))
+    variables["consensus_error"] = (("seed", "epoch"), np.zeros((seeds, len(epochs))))
+    metrics = xr.Dataset(variables, {"seed": range(seeds), "epoch": list(epochs), "node": range(nodes)})
+    info = {
+        "name": name,
+        "algorithm": "power-controlled",
+        "privacy": {"epsilon": epsilon, "delta": 1e-5, "unit": "record", "caveat": ""},
+    }
+    return Result(metrics=metrics, ledger=xr.Dataset(), published=np.zeros((seeds, nodes, 1)), info=info)
+
+
+def test_mean_spread_and_worst_node() -> None:
+    (row,) = compare(made(own_accuracy=ACCURACY)).rows
+    assert row.final == pytest.approx(0.75)
+    assert row.spread == pytest.approx(np.std([0.8, 0.7], ddof=1))
+    assert row.worst == pytest.approx(0.6)
+    assert row.worst_node == 0
+    assert (row.name, row.algorithm, row.epsilon, row.delta, row.unit) == (
+        "ours",
+        "power-controlled",
+        2.0,
+        1e-5,
+        "record",
+    )
+
+
+def test_worst_is_the_largest_where_less_is_better() -> None:
+    (row,) = compare(made(own_loss=ACCURACY)).rows
+    assert row.worst == pytest.approx(0.9)
+    assert row.worst_node == 1
+
+
+def test_one_seed_has_no_spread() -> None:
+    (row,) = compare(made(own_accuracy=ACCURACY[:1])).rows
+    assert row.spread is None
+
+
+def test_epochs_and_channel_uses_to_a_mark_from_below() -> None:
+    """Means over nodes and seeds: 0.2, 0.55, 0.75."""
+    run = made(own_accuracy=ACCURACY, uses=4)
+    for mark, epochs in ((0.1, 10), (0.2, 10), (0.21, 20), (0.55, 20), (0.7, 30), (0.75, 30), (0.76, None)):
+        (row,) = compare(run, mark=mark).rows
+        assert row.epochs == epochs, mark
+        assert row.channel_uses == (None if epochs is None else 4 * epochs)
+
+
+def test_epochs_and_channel_uses_to_a_mark_from_above() -> None:
+    """Means over nodes and seeds: 0.8, 0.45, 0.25."""
+    run = made(own_loss=1 - ACCURACY, uses=3)
+    for mark, epochs in ((0.9, 10), (0.8, 10), (0.7, 20), (0.3, 30), (0.25, 30), (0.2, None)):
+        (row,) = compare(run, mark=mark).rows
+        assert row.epochs == epochs, mark
+        assert row.channel_uses == (None if epochs is None else 3 * epochs)
+
+
+def test_the_mark_is_what_the_weakest_ends_with() -> None:
+    weak, strong = made("weak", own_accuracy=ACCURACY / 2), made("strong", own_accuracy=ACCURACY)
+    found = compare(weak, strong)
+    assert found.mark == pytest.approx(0.375)
+    assert [row.epochs for row in found.rows] == [30, 20]
+    found = compare(made(own_loss=ACCURACY), made(own_loss=ACCURACY * 2))
+    assert found.mark == pytest.approx(1.5)
+    assert [row.epochs for row in found.rows] == [10, 10]
+
+
+def test_a_mark_lost_again_was_reached() -> None:
+    course = np.array([[[0.2], [0.9], [0.3]]])
+    (row,) = compare(made(own_accuracy=course), mark=0.8).rows
+    assert row.epochs == 20
+
+
+def test_runs_of_other_lengths() -> None:
+    short = made("short", epochs=(7,), own_accuracy=ACCURACY[:, -1:])
+    rows = compare(made(own_accuracy=ACCURACY), short).rows
+    assert [row.epochs for row in rows] == [30, 7]
+
+
+def test_the_usual_figure_is_one_that_all_runs_have() -> None:
+    both, loss = made(own_accuracy=ACCURACY, own_loss=1 - ACCURACY), made(own_loss=ACCURACY)
+    assert compare(both).metric == "own_accuracy"
+    assert compare(both, loss).metric == "own_loss"
+    assert compare(both, metric="own_loss").metric == "own_loss"
+
+
+@pytest.mark.parametrize("metric", ["own_acuracy", "consensus_error", "channel_uses", "seed", ""])
+def test_an_unknown_figure_is_refused(metric: str) -> None:
+    if metric == "":
+        assert compare(made(own_accuracy=ACCURACY), metric="").metric == "own_accuracy"
+        return
+    with pytest.raises(Error, match="is not a figure") as raised:
+        compare(made(own_accuracy=ACCURACY), metric=metric)
+    assert "own_accuracy" in raised.value.hint
+
+
+def test_a_figure_of_one_run_only_is_refused() -> None:
+    with pytest.raises(Error, match="is not a figure of all") as raised:
+        compare(made(own_accuracy=ACCURACY, own_loss=ACCURACY), made(own_loss=ACCURACY), metric="own_accuracy")
+    assert raised.value.hint == "they share own_loss"
+
+
+def test_no_run_is_refused() -> None:
+    with pytest.raises(Error, match="no run") as raised:
+        compare()
+    assert raised.value.hint
+
+
+def test_as_text() -> None:
+    found = compare(made(own_accuracy=ACCURACY), made("rival", epsilon=None, own_accuracy=ACCURACY / 3), mark=0.5)
+    assert isinstance(found, Comparison)
+    lines = str(found).split("\n")
+    assert len(lines) == 3
+    assert "epochs to 0.5" in lines[0]
+    assert "2 (record)" in lines[1]
+    assert "never" in lines[2]
+    assert "not promised" in lines[2]
+    assert len(found.headings) == len(found.cells[0])
