@@ -83,7 +83,7 @@ def bench_linear_diagnostic() -> None:
     network = topologies.geometric(100, seed=1)
     weights = mixing(network, np.full(100, 0.5), network.max_degree + 1).weights
     schedule = Schedule(epochs=1000)
-    noise = np.ones(100) * 10 * schedule.noise_course[:, None]
+    noise = np.ones(100) * 10 * schedule.noise_schedule[:, None]
     push = 2 * schedule.steps[:, None] / z_diagonal(weights, 1000, "recursive")
     dense = weights.toarray()
     seconds = best_of(3, lambda: linear.common_direction(dense, (0,), noise, push))

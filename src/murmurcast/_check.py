@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from murmurcast.errors import Error
 
 FloatArray = NDArray[np.float64]
-_LEAST_SHARE = 1e-12
+_SMALLEST_SHARE = 1e-12
 
 
 def _array(name: str, value: ArrayLike) -> FloatArray:
@@ -60,8 +60,8 @@ def split(**values: ArrayLike) -> None:
     """Every value is a share of power that leaves something for both, so that (1 - alpha)/alpha stays a number."""
     for name, value in values.items():
         array = _array(name, value)
-        inside = (array >= _LEAST_SHARE) & (array <= 1 - _LEAST_SHARE)
-        _demand(name, value, f"strictly between 0 and 1 ({_LEAST_SHARE:g} from both)", inside)
+        inside = (array >= _SMALLEST_SHARE) & (array <= 1 - _SMALLEST_SHARE)
+        _demand(name, value, f"strictly between 0 and 1 ({_SMALLEST_SHARE:g} from both)", inside)
 
 
 def gaussian(**values: ArrayLike) -> None:

@@ -32,7 +32,7 @@ UNREADABLE: tuple[type[Exception], ...] = (
 )
 
 
-def demand_writable(path: Path) -> None:
+def require_writable(path: Path) -> None:
     """The file could be written: its folder is there and open to us."""
     if len(path.name.encode()) > 250:
         raise Error(f"the name {path.name[:40]}... is too long", hint="choose a shorter one")
@@ -46,7 +46,7 @@ def demand_writable(path: Path) -> None:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Writes all of a file or nothing."""
-    demand_writable(path)
+    require_writable(path)
     temporary = path.with_name(f".{os.getpid()}.part")
     try:
         try:

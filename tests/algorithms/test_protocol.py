@@ -293,7 +293,7 @@ def test_mped2fl_draws_noise_for_every_link_by_itself() -> None:
     layout = sharding.layout(3, 1, 10**9)
     program = loop.program(algorithm, wide, layout, (3,), np.float32)  # type: ignore[arg-type]
     carry = program.advance(program.given, program.start, np.int32(1), np.int32(2))
-    expected = algorithm.sending.noise[0] * algorithm.sending.course[0]
+    expected = algorithm.sending.noise[0] * algorithm.sending.schedule[0]
     first, second = (np.asarray(leaf)[:3, 0] for leaf in carry.state)
     np.testing.assert_allclose(np.stack([first, second], axis=1).std(axis=2), expected, rtol=0.05, atol=1e-6)
     drawn = [signal for node in range(3) for signal in (first[node], second[node]) if signal.std() > 1e-6]

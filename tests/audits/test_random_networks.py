@@ -47,7 +47,7 @@ def audited(seed: int) -> Audit:
     return audit(power_controlled(made, gradient_at=point), problem, runs=100, seed=seed, confidence=CONFIDENCE)  # type: ignore[arg-type]
 
 
-def demand_none_exceeds(found: list[Audit]) -> None:
+def require_none_exceeds(found: list[Audit]) -> None:
     assert [(number, one.falsified_by) for number, one in enumerate(found) if one.verdict != "not falsified"] == []
     # The attacks are worth something: in many networks they come near the limit.
     reached = [max(attack.mu for attack in one.attacks) / one.mu_promised for one in found]
@@ -55,9 +55,9 @@ def demand_none_exceeds(found: list[Audit]) -> None:
 
 
 def test_some_networks() -> None:
-    demand_none_exceeds([audited(seed) for seed in range(3)])
+    require_none_exceeds([audited(seed) for seed in range(3)])
 
 
 @pytest.mark.slow
 def test_all_networks() -> None:
-    demand_none_exceeds([audited(seed) for seed in range(NETWORKS)])
+    require_none_exceeds([audited(seed) for seed in range(NETWORKS)])

@@ -45,7 +45,7 @@ def plainly(algorithm: Algorithm, problem: Problem, precision: Precision) -> tup
         point = Point(0, program.start)
         while point.epoch < EPOCHS:
             point = train.advance(program, point, EPOCHS)
-        state = train.taken_out(layout, point.carry).state
+        state = train.to_host(layout, point.carry).state
     return np.asarray(state.own), np.asarray(state.published)
 
 

@@ -76,7 +76,7 @@ EDITS: dict[str, Edit] = {
     "noise halved": scaled("sending_noise", 0.5),
     "noise doubled": scaled("sending_noise", 2.0),
     "noise of one node": entry("sending_noise", 0.0),
-    "course halved": scaled("sending_course", 0.5),
+    "course halved": scaled("sending_schedule", 0.5),
     "amplitude raised": scaled("sending_amplitude", 1.1),
     "amplitude of one node": entry("sending_amplitude", 0.1),
     "steps lengthened": scaled("receiving_step", 1.01),
@@ -140,7 +140,7 @@ SECURE_EDITS: dict[str, Edit] = {
     "sampler not said": lambda ledger: without_attribute(ledger, "sampler_error"),
 }
 NEEDED = (
-    *("power", "sensitivity", "promised_mu", "sending_amplitude", "sending_noise", "sending_course"),
+    *("power", "sensitivity", "promised_mu", "sending_amplitude", "sending_noise", "sending_schedule"),
     *(f"receiving_{name}" for name in ("heard", "kept", "step", "z", "newest")),
     *("sender", "receiver", "gain"),
 )

@@ -11,7 +11,7 @@ import pytest
 
 import murmurcast as mc
 from murmurcast.cli import main
-from murmurcast.runs.result import Result, demand_unused
+from murmurcast.runs.result import Result, require_unused
 from tests.certificates.ledger_edits import EDITS, hashed_anew, make_plan, quadratic, regression, with_ledger
 from tests.cli.test_plan import run as command
 from tests.conftest import asymmetric_network
@@ -135,7 +135,7 @@ def test_a_certificate_is_in_nobodys_way(certify: Call, folder: Path) -> None:
     with pytest.raises(mc.Error, match="already holds a finished run"):
         mc.run(mc.power_controlled(make_plan(problem)), problem, folder=folder / "ours", resume=True)
     shutil.copy(folder / "ours" / "certificate.json", folder / "certificate.json")
-    demand_unused(folder, resume=False)
+    require_unused(folder, resume=False)
 
 
 def test_a_trusted_server_and_nothing_promised(certify: Call, folder: Path) -> None:

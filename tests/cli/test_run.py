@@ -160,7 +160,7 @@ def test_compare(digits: Path) -> None:
         (["."], "holds no finished run"),
         (["rival", "--metric", "acuracy"], "is not a figure"),
         (["rival", "--figure", "c.jpeg"], "jpeg"),
-        (["rival", "--mark", "nan", "--json"], "mark"),
+        (["rival", "--mark", "nan", "--json"], "target"),
     ],
 )
 def test_wrong_comparisons_are_refused(digits: Path, arguments: list[str], words: str) -> None:

@@ -10,7 +10,7 @@ from murmurcast.experiments import load as experiment_files
 from tests.fuzz.corruptions import Bomb, Done, call, replaced
 
 
-def demand_sound(done: Done, path: Path, overrides: dict[str, str] | None = None) -> None:
+def require_sound(done: Done, path: Path, overrides: dict[str, str] | None = None) -> None:
     """A plan that was accepted is one: weights that sum to 1, shares within (0, 1), no number that is none."""
     if done.code:
         assert done.code == 2
@@ -39,8 +39,8 @@ def demand_sound(done: Done, path: Path, overrides: dict[str, str] | None = None
         assert "nan" not in line.split()
 
 
-def demand_plan_or_refusal(folder: Path, name: str, content: bytes) -> None:
+def require_plan_or_refusal(folder: Path, name: str, content: bytes) -> None:
     """`plan` of NAME.toml, while the file it reads holds something else."""
     with replaced(folder / name, content):
-        demand_sound(call("plan", f"{name}.toml", "--json", folder=folder), folder / f"{name}.toml")
+        require_sound(call("plan", f"{name}.toml", "--json", folder=folder), folder / f"{name}.toml")
     assert not Bomb.went_off

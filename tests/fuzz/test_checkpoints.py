@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from murmurcast.errors import Error
 from murmurcast.experiments import load as experiment_files
 from murmurcast.reproduction import writing
-from murmurcast.reproduction.reproduce import _put_in_place, demand_replaceable
+from murmurcast.reproduction.reproduce import _put_in_place, require_replaceable
 from murmurcast.runs import checkpoint
 from murmurcast.runs import result as results
 from murmurcast.runs import run as runs
@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def demand_same_or_refused(folder: Path, name: str, content: bytes, *, refused: bool = False) -> None:
+def require_same_or_refused(folder: Path, name: str, content: bytes, *, refused: bool = False) -> None:
     again = folder / "again"
     shutil.rmtree(again, ignore_errors=True)
     shutil.copytree(folder / "cut", again)
@@ -82,7 +82,7 @@ def demand_same_or_refused(folder: Path, name: str, content: bytes, *, refused: 
 
 def test_a_whole_checkpoint_goes_on_to_the_same_numbers(folder: Path) -> None:
     content = (folder / "cut" / results.CHECKPOINT).read_bytes()
-    demand_same_or_refused(folder, results.CHECKPOINT, content)
+    require_same_or_refused(folder, results.CHECKPOINT, content)
     assert (folder / "again" / results.RUN).exists()
 
 
@@ -90,7 +90,7 @@ def test_a_whole_checkpoint_goes_on_to_the_same_numbers(folder: Path) -> None:
 @given(data=st.data())
 @fuzz(25)
 def test_any_accident(folder: Path, name: str, data: st.DataObject) -> None:
-    demand_same_or_refused(folder, name, data.draw(spoilt((folder / "cut" / name).read_bytes())))
+    require_same_or_refused(folder, name, data.draw(spoilt((folder / "cut" / name).read_bytes())))
 
 
 @given(data=st.data())
@@ -109,12 +109,12 @@ def test_a_checkpoint_written_anew_is_refused(folder: Path, data: st.DataObject)
     else:
         changed = st.sampled_from([array[..., :0], array + 1, array[::-1] * 2, array.astype(np.float16), bomb()])
         parts[name] = data.draw(changed.map(lambda found: as_npy(found, pickled=True)) | npy())
-    demand_same_or_refused(folder, results.CHECKPOINT, npz(**parts), refused=True)
+    require_same_or_refused(folder, results.CHECKPOINT, npz(**parts), refused=True)
 
 
 @pytest.mark.parametrize("content", [b"[" * 50_000, b"a = " + b"[" * 50_000, b"a" + b".a" * 3_000 + b" = 1"], ids=len)
 def test_an_experiment_nested_without_end(folder: Path, content: bytes) -> None:
-    demand_same_or_refused(folder, results.EXPERIMENT, content, refused=True)
+    require_same_or_refused(folder, results.EXPERIMENT, content, refused=True)
 
 
 @pytest.mark.parametrize("kind", STAND_INS)
@@ -133,7 +133,7 @@ def test_only_a_reproduction_is_replaced(tmp_path_factory: pytest.TempPathFactor
     made = tmp_path_factory.mktemp("reproduction")
     (made / writing.MARK).write_bytes(content)
     with pytest.raises(Error, match="something else"):
-        demand_replaceable(made)
+        require_replaceable(made)
     assert call("reproduce", "--out", made, folder=made).code == 2
     assert (made / writing.MARK).read_bytes() == content
 
@@ -141,9 +141,9 @@ def test_only_a_reproduction_is_replaced(tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.parametrize("kind", ["folder", "dangling", "loop", "pipe", "device"])
 def test_something_else_in_the_place_of_the_mark(tmp_path: Path, kind: str) -> None:
     (tmp_path / writing.MARK).write_text('{"made_by": "murmurcast 0"}')
-    demand_replaceable(tmp_path)
+    require_replaceable(tmp_path)
     with stand_in(tmp_path / writing.MARK, kind), pytest.raises(Error, match="something else"):
-        demand_replaceable(tmp_path)
+        require_replaceable(tmp_path)
 
 
 def test_a_reproduction_is_not_written_through_links(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from tests.fuzz.corruptions import (
     spoilt,
     stand_in,
 )
-from tests.fuzz.plans import demand_plan_or_refusal
+from tests.fuzz.plans import require_plan_or_refusal
 
 rng = np.random.default_rng(3)
 X, Y = rng.standard_normal((20, 2)), np.arange(20) % 2
@@ -83,14 +83,14 @@ def test_the_whole_file_is_a_set(folder: Path, name: str) -> None:
 @given(data=st.data())
 @fuzz(40)
 def test_any_accident(folder: Path, name: str, data: st.DataObject) -> None:
-    demand_plan_or_refusal(folder, name, data.draw(spoilt(WHOLE[name])))
+    require_plan_or_refusal(folder, name, data.draw(spoilt(WHOLE[name])))
 
 
 @given(x=npy(), y=npy(), which=st.integers(0, 2))
 @fuzz(80)
 def test_any_header(folder: Path, x: bytes, y: bytes, which: int) -> None:
     whole = {"x": as_npy(X), "y": as_npy(Y)}
-    demand_plan_or_refusal(folder, "my.npz", npz(**(whole | [{"x": x}, {"y": y}, {"x": x, "y": y}][which])))
+    require_plan_or_refusal(folder, "my.npz", npz(**(whole | [{"x": x}, {"y": y}, {"x": x, "y": y}][which])))
 
 
 def test_pickles_are_not_opened(folder: Path) -> None:
@@ -112,7 +112,7 @@ def test_any_cells(folder: Path, data: st.DataObject) -> None:
         row = rows[data.draw(st.sampled_from([0, 0, 1, 2, len(rows) - 1]))]
         row[data.draw(st.integers(0, len(row) - 1))] = data.draw(CELLS)
     text = "\n".join(",".join(row) for row in rows)
-    demand_plan_or_refusal(folder, "my.csv", text.encode("utf-8", "surrogatepass"))
+    require_plan_or_refusal(folder, "my.csv", text.encode("utf-8", "surrogatepass"))
 
 
 COLUMNS: list[Any] = [
@@ -143,7 +143,7 @@ def test_any_columns(folder: Path, data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(["one", "label", "target", "LABEL ", "\x1b[1m"]) | WORDS, max_size=4))
     names = [name for name in dict.fromkeys(names) if name.isascii()]
     table = pd.DataFrame({name: COLUMNS[data.draw(st.integers(0, len(COLUMNS) - 1))] for name in names})
-    demand_plan_or_refusal(folder, "my.parquet", parquet(table))
+    require_plan_or_refusal(folder, "my.parquet", parquet(table))
 
 
 @pytest.mark.parametrize("kind", STAND_INS)
@@ -207,7 +207,7 @@ def small(images: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return images
 
 
-def demand_these_images(code: int) -> None:
+def require_these_images(code: int) -> None:
     """Whatever a source held, what is used is what was published."""
     if code:
         return
@@ -227,7 +227,7 @@ def test_images_that_are_spoilt(small: Path, data: st.DataObject) -> None:
     with replaced(path, ours), replaced(cache, theirs):
         done = call("plan", "my.toml", "--json", folder=small)
         assert done.code == 0 or not whole
-        demand_these_images(done.code)
+        require_these_images(done.code)
 
 
 @pytest.mark.parametrize("kind", STAND_INS)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fuzz.corruptions import STAND_INS, VALUES, WORDS, call, fuzz, replaced, spoilt, stand_in
-from tests.fuzz.plans import demand_sound
+from tests.fuzz.plans import require_sound
 
 WHOLE: dict[str, Any] = {
     "network": {"gains": [[0, 0.9, 0.4], [0.5, 0, 0.7], [0.6, 0.8, 0]], "power": [1.0, 2.0, 0.5], "z": "recursive"},
@@ -69,7 +69,7 @@ def test_all_shapes_are_plans(folder: Path) -> None:
 def test_any_accident(folder: Path, data: st.DataObject) -> None:
     whole = tomli_w.dumps(joined(data.draw(st.sampled_from(SHAPES)))).encode()
     with replaced(folder / "my.toml", data.draw(spoilt(whole))):
-        demand_sound(call("plan", "my.toml", "--json", folder=folder), folder / "my.toml")
+        require_sound(call("plan", "my.toml", "--json", folder=folder), folder / "my.toml")
 
 
 def edited(data: st.DataObject, values: dict[str, Any]) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def test_any_value(folder: Path, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 2))):
         values = edited(data, values)
     with replaced(folder / "my.toml", tomli_w.dumps(values).encode()):
-        demand_sound(call("plan", "my.toml", "--json", folder=folder), folder / "my.toml")
+        require_sound(call("plan", "my.toml", "--json", folder=folder), folder / "my.toml")
         call("plan", "my.toml", folder=folder)
 
 
@@ -113,7 +113,7 @@ def test_any_override(folder: Path, key: str, value: str) -> None:
         return  # no operating system passes it on
     done = call("plan", "my.toml", "--json", "--set", f"{key}={value}", folder=folder)
     if "=" not in key:
-        demand_sound(done, folder / "my.toml", {key.strip(): value.strip()})
+        require_sound(done, folder / "my.toml", {key.strip(): value.strip()})
 
 
 @pytest.mark.parametrize("kind", STAND_INS)

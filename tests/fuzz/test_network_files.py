@@ -26,7 +26,7 @@ from tests.fuzz.corruptions import (
     spoilt,
     stand_in,
 )
-from tests.fuzz.plans import demand_plan_or_refusal
+from tests.fuzz.plans import require_plan_or_refusal
 
 GAINS = np.array([[0, 0.9, 0.4], [0.5, 0, 0.7], [0.6, 0.8, 0]])
 EDGES = "sender,receiver,gain\n0,1,0.9\n1,0,0.5\n1,2,0.7\n2,1,0.8\n0,2,0.4\n2,0,0.6\n"
@@ -69,14 +69,14 @@ def test_the_whole_file_is_a_network(folder: Path, name: str) -> None:
 @given(data=st.data())
 @fuzz(40)
 def test_any_accident(folder: Path, name: str, data: st.DataObject) -> None:
-    demand_plan_or_refusal(folder, name, data.draw(spoilt(WHOLE[name])))
+    require_plan_or_refusal(folder, name, data.draw(spoilt(WHOLE[name])))
 
 
 @given(content=npy(), name=st.sampled_from(["gains", "x", "format", "", "../up"]))
 @fuzz(60)
 def test_any_header(folder: Path, content: bytes, name: str) -> None:
-    demand_plan_or_refusal(folder, "dense.npy", content)
-    demand_plan_or_refusal(folder, "dense.npz", npz(**{name: content}))
+    require_plan_or_refusal(folder, "dense.npy", content)
+    require_plan_or_refusal(folder, "dense.npz", npz(**{name: content}))
 
 
 def test_pickles_are_not_opened(folder: Path) -> None:
@@ -108,7 +108,7 @@ def test_any_parts_of_a_sparse_matrix(folder: Path, data: st.DataObject) -> None
         )
     if data.draw(st.booleans()):
         del parts[data.draw(st.sampled_from(list(parts)))]
-    demand_plan_or_refusal(folder, "sparse.npz", npz(**{name: as_npy(part) for name, part in parts.items()}))
+    require_plan_or_refusal(folder, "sparse.npz", npz(**{name: as_npy(part) for name, part in parts.items()}))
 
 
 CELLS = st.one_of(INTEGERS, FLOATS, WORDS).map(str) | st.integers(0, 3).map(str)
@@ -123,7 +123,7 @@ def test_any_cells(folder: Path, data: st.DataObject) -> None:
         row = rows[data.draw(st.integers(0, len(rows) - 1))]
         row[data.draw(st.integers(0, len(row) - 1))] = data.draw(CELLS)
     text = "\n".join(",".join(row) for row in rows)
-    demand_plan_or_refusal(folder, name, text.encode("utf-8", "surrogatepass"))
+    require_plan_or_refusal(folder, name, text.encode("utf-8", "surrogatepass"))
 
 
 @given(lines=st.permutations(EDGES.strip().split("\n")[1:]))

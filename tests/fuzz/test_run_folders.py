@@ -73,7 +73,7 @@ def true(folder: Path) -> list[Done]:
     return done
 
 
-def demand_true_or_caught(folder: Path, true: list[Done]) -> None:
+def require_true_or_caught(folder: Path, true: list[Done]) -> None:
     certified = call(*COMMANDS[0], folder=folder)
     if certified.code == 1 and '"verdict"' not in certified.out:  # it does not load, or its ledger is none
         return
@@ -145,7 +145,7 @@ def test_a_run_json_forged(folder: Path, true: list[Done], data: st.DataObject) 
     with replaced(folder / "ours" / results.RUN, b""):
         (folder / "ours" / results.RUN).write_text(json.dumps(told))
         hashed_anew(folder / "ours", info)
-        demand_true_or_caught(folder, true)
+        require_true_or_caught(folder, true)
 
 
 @contextmanager
@@ -190,7 +190,7 @@ def test_figures_and_ledger_forged(folder: Path, true: list[Done], name: str, da
         changed = spoilt_variable(data, results._dataset((folder / "ours" / name).read_bytes()))
         content = results._netcdf(changed)
     with forged(folder / "ours", name, content):
-        demand_true_or_caught(folder, true)
+        require_true_or_caught(folder, true)
 
 
 @pytest.mark.parametrize("name", [results.METRICS, results.LEDGER, results.MODELS, results.EXPERIMENT])
@@ -201,7 +201,7 @@ def test_accidents_with_fresh_hashes(folder: Path, true: list[Done], name: str, 
     strategy = spoilt((folder / "ours" / name).read_bytes())
     content = data.draw(strategy | models if name == results.MODELS else strategy)
     with forged(folder / "ours", name, content):
-        demand_true_or_caught(folder, true)
+        require_true_or_caught(folder, true)
 
 
 def test_pickles_are_not_opened(folder: Path, true: list[Done]) -> None:

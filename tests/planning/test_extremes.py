@@ -41,7 +41,7 @@ def with_entry(array: Any, value: float) -> Any:
     return changed
 
 
-def demand_refusal(call: Callable[[], Any]) -> None:
+def require_refusal(call: Callable[[], Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(mc.Error) as refusal:
@@ -63,7 +63,7 @@ def test_no_split(alpha: float) -> None:
         lambda: limits(network, EVEN, EVEN, 2.0, 1.0, 1e-5, alpha, 0.99),
         lambda: limits(network, EVEN, EVEN, 2.0, 1.0, 1e-5, 0.01, alpha),
     ):
-        demand_refusal(call)
+        require_refusal(call)
 
 
 @pytest.mark.parametrize("z", NO_NUMBER)
@@ -75,7 +75,7 @@ def test_no_z(z: float) -> None:
         lambda: certificate.exposure(ONES, ONES, table, np.array([2, 4, 4])),
         lambda: certificate.mu_of_record_at_own_point(ONES, table, NOISE, 1.0, EVEN * 5, EVEN),
     ):
-        demand_refusal(call)
+        require_refusal(call)
 
 
 @pytest.mark.parametrize("sigma", NO_NUMBER)
@@ -97,7 +97,7 @@ def test_no_noise(sigma: float) -> None:
         lambda: spread_and_clean(WEIGHTS, (0,), noise, PUSH, EVEN, 1.0, 0.1),
         lambda: limits(network, per_node, EVEN, 2.0, 1.0, 1e-5, 0.01, 0.99),
     ):
-        demand_refusal(call)
+        require_refusal(call)
 
 
 @pytest.mark.parametrize("moved", NO_NUMBER)
@@ -108,7 +108,7 @@ def test_no_sensitivity(moved: float) -> None:
         lambda: certificate.mu(EVEN, EVEN / 2, EVEN, per_node),
         lambda: spread_and_clean(WEIGHTS, (0,), NOISE, push, EVEN, 1.0, 0.1),
     ):
-        demand_refusal(call)
+        require_refusal(call)
 
 
 @pytest.mark.parametrize("moved", [np.nan, np.inf, -np.inf])
@@ -120,7 +120,7 @@ def test_no_push(moved: float) -> None:
         lambda: linear.worst_direction(WEIGHTS, (0,), NOISE, push),
         lambda: collusion(WEIGHTS, NOISE, push),
     ):
-        demand_refusal(call)
+        require_refusal(call)
 
 
 def test_what_leaves_the_numbers_on_its_way() -> None:
@@ -136,7 +136,7 @@ def test_what_leaves_the_numbers_on_its_way() -> None:
         lambda: gaussian.epsilon(np.nan, 1e-5),
     ):
         with np.errstate(all="ignore"):
-            demand_refusal(call)
+            require_refusal(call)
     assert np.isinf(gaussian.epsilon(np.inf, 1e-5))  # where nothing is promised
 
 
@@ -174,14 +174,14 @@ epsilon = 2.0
     ],
 )
 def test_experiment_files(line: str) -> None:
-    demand_refusal(lambda: experiment_files.parse((TEXT + line).encode(), "my").build_plan())
+    require_refusal(lambda: experiment_files.parse((TEXT + line).encode(), "my").build_plan())
 
 
 def test_z_of_zero_is_refused_by_the_planner() -> None:
     """R is the largest degree of a complete network: its second z is 0."""
     network = mc.Network(gains=[[0, 0.9, 0.4], [0.5, 0, 0.7], [0.6, 0.8, 0]])
     problem, budget, schedule = mc.ClippedGradients(clip=1.0), mc.Budget(epsilon=2.0), mc.Schedule(epochs=5)
-    demand_refusal(lambda: mc.plan(network, problem, budget, schedule, normaliser="max-degree"))
+    require_refusal(lambda: mc.plan(network, problem, budget, schedule, normaliser="max-degree"))
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "z" in message
 
 
-@pytest.mark.parametrize("name", ["sending_amplitude", "sending_noise", "sending_course", "receiving_z"])
+@pytest.mark.parametrize("name", ["sending_amplitude", "sending_noise", "sending_schedule", "receiving_z"])
 @pytest.mark.parametrize("value", [0.0, 5e-324, 1e-310, 1e-200])
 def test_ledgers(ours: Result, name: str, value: float) -> None:
     with warnings.catch_warnings():

@@ -85,8 +85,8 @@ def test_certificate_is_the_sum_written_out() -> None:
 
 def test_aligned_noise_is_one_epoch_late() -> None:
     aligned = Schedule(epochs=4, step=2.0, noise_timing="aligned")
-    np.testing.assert_allclose(aligned.noise_course, 2 / np.sqrt([1, 1, 2, 3]))
-    np.testing.assert_allclose(Schedule(epochs=4, step=2.0).noise_course, 2 / np.sqrt([1, 2, 3, 4]))
+    np.testing.assert_allclose(aligned.noise_schedule, 2 / np.sqrt([1, 1, 2, 3]))
+    np.testing.assert_allclose(Schedule(epochs=4, step=2.0).noise_schedule, 2 / np.sqrt([1, 2, 3, 4]))
 
 
 def paper_plan(case: int, clip: float) -> Plan:

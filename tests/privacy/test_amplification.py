@@ -48,7 +48,7 @@ def setting(seed: int, epochs: int, nodes: int | None = None) -> Setting:
     alpha = rng.uniform(0.1, 0.95, network.nodes)
     weights = mixing(network, alpha, network.max_degree + 1).weights
     schedule = Schedule(epochs=epochs, step=rng.uniform(0.2, 2), noise_timing=("paper", "aligned")[seed % 2])
-    noise = np.sqrt((1 - alpha) / alpha) * rng.uniform(2, 12, network.nodes) * schedule.noise_course[:, None]
+    noise = np.sqrt((1 - alpha) / alpha) * rng.uniform(2, 12, network.nodes) * schedule.noise_schedule[:, None]
     stride = schedule.steps[:, None] / z_diagonal(weights, epochs, "recursive")
     clip = rng.uniform(0.2, 2)
     sensitivity = np.full(network.nodes, 2 * clip)

@@ -15,11 +15,11 @@ ALPHA, NOISE = np.array([0.2, 0.5, 0.9]), np.array([3.0, 5.0, 8.0])
 EXAMPLES = np.array([10.0, 50.0, 400.0])
 SCHEDULE = Schedule(epochs=EPOCHS, step=0.7)
 Z = np.random.default_rng(0).uniform(0.2, 0.9, (EPOCHS, NODES))
-EFFECTIVE = np.sqrt((1 - ALPHA) / ALPHA) * NOISE * SCHEDULE.noise_course[:, None]
+EFFECTIVE = np.sqrt((1 - ALPHA) / ALPHA) * NOISE * SCHEDULE.noise_schedule[:, None]
 
 
 def mu(sensitivity: FloatArray) -> FloatArray:
-    return certificate.mu(certificate.exposure(SCHEDULE.steps, SCHEDULE.noise_course, Z), ALPHA, NOISE, sensitivity)
+    return certificate.mu(certificate.exposure(SCHEDULE.steps, SCHEDULE.noise_schedule, Z), ALPHA, NOISE, sensitivity)
 
 
 def own_point(lipschitz: float) -> FloatArray:
@@ -51,7 +51,7 @@ def test_own_point_by_hand() -> None:
 def test_one_repeated_row_of_z_is_the_same_as_all_rows() -> None:
     row = np.array([0.2, 0.3, 0.5])
     view, full = np.broadcast_to(row, (EPOCHS, NODES)), np.tile(row, (EPOCHS, 1))
-    first, second = (certificate.exposure(SCHEDULE.steps, SCHEDULE.noise_course, z) for z in (view, full))
+    first, second = (certificate.exposure(SCHEDULE.steps, SCHEDULE.noise_schedule, z) for z in (view, full))
     np.testing.assert_allclose(first, second, rtol=1e-12)
 
 
@@ -65,4 +65,4 @@ def test_no_noise_and_no_z_are_errors() -> None:
     with pytest.raises(Error, match="noise_to_step"):
         certificate.mu(np.ones(1), np.full(1, 0.5), np.zeros(1), np.ones(1))
     with pytest.raises(Error, match="z"):
-        certificate.exposure(SCHEDULE.steps, SCHEDULE.noise_course, np.zeros((EPOCHS, NODES)))
+        certificate.exposure(SCHEDULE.steps, SCHEDULE.noise_schedule, np.zeros((EPOCHS, NODES)))

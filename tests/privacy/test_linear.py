@@ -22,9 +22,9 @@ def setting(seed: int, epochs: int, nodes: int | None = None) -> tuple[FloatArra
     schedule = Schedule(epochs=epochs, step=rng.uniform(0.2, 2), noise_timing=("paper", "aligned")[seed % 2])
     z = z_diagonal(weights, epochs, "recursive")
     noise, sensitivity = rng.uniform(2, 12, network.nodes), rng.uniform(0.2, 2, network.nodes)
-    effective = np.sqrt((1 - alpha) / alpha) * noise * schedule.noise_course[:, None]
+    effective = np.sqrt((1 - alpha) / alpha) * noise * schedule.noise_schedule[:, None]
     push = sensitivity * schedule.steps[:, None] / z
-    exposed = certificate.exposure(schedule.steps, schedule.noise_course, z)
+    exposed = certificate.exposure(schedule.steps, schedule.noise_schedule, z)
     return weights.toarray(), effective, push, certificate.mu(exposed, alpha, noise, sensitivity)
 
 

@@ -46,7 +46,7 @@ def case(seed: int, epochs: int) -> Case:
     return Case(weights, noise * rng.uniform(0.5, 2.0, noise.shape), push, observers)
 
 
-def demand_no_more(less: Case, than: Case) -> None:
+def require_no_more(less: Case, than: Case) -> None:
     """No node is better known from `less`; only nodes that both hide are compared."""
     found, before = less.mu(), than.mu()
     hidden = linear.hidden_from(than.weights, than.observers)
@@ -64,7 +64,7 @@ def test_more_noise_at_any_one_node_and_epoch(seed: int, epochs: int, factor: fl
     node = data.draw(st.integers(0, len(made.weights) - 1))
     louder = made.noise.copy()
     louder[data.draw(st.integers(0, epochs - 1)) :, node] *= factor
-    demand_no_more(made._replace(noise=louder), made)
+    require_no_more(made._replace(noise=louder), made)
 
 
 @given(seed=SEEDS, epochs=st.integers(2, 7), data=st.data())
@@ -73,7 +73,7 @@ def test_fewer_observers(seed: int, epochs: int, data: st.DataObject) -> None:
     """Those who leave the coalition keep their noise to themselves, too."""
     made = case(seed, epochs)
     fewer = data.draw(st.sets(st.sampled_from(made.observers), min_size=1))
-    demand_no_more(made._replace(observers=tuple(sorted(fewer))), made)
+    require_no_more(made._replace(observers=tuple(sorted(fewer))), made)
 
 
 @given(seed=SEEDS, epochs=st.integers(3, 8), data=st.data())
@@ -81,7 +81,7 @@ def test_fewer_observers(seed: int, epochs: int, data: st.DataObject) -> None:
 def test_fewer_epochs(seed: int, epochs: int, data: st.DataObject) -> None:
     made = case(seed, epochs)
     kept = data.draw(st.integers(2, epochs - 1))
-    demand_no_more(made._replace(noise=made.noise[:kept], push=made.push[:kept]), made)
+    require_no_more(made._replace(noise=made.noise[:kept], push=made.push[:kept]), made)
 
 
 @given(seed=SEEDS, epochs=st.integers(2, 7), factor=st.floats(0.01, 1.0))
@@ -136,7 +136,7 @@ def test_tier_one(seed: int, factor: float, epochs: int, data: st.DataObject) ->
     assert found[node] <= before[node] * (1 + SLACK)
     np.testing.assert_array_equal(found[others], before[others])  # it rests on a node's own noise alone
     assert (mu(alpha=alpha / factor) <= before * (1 + SLACK)).all()
-    assert (mu(course=course * factor) <= before * (1 + SLACK)).all()
+    assert (mu(schedule=course * factor) <= before * (1 + SLACK)).all()
     last = rng.integers(1, epochs + 1, nodes)
     assert (mu(last=last) <= before * (1 + SLACK)).all()
     np.testing.assert_allclose(mu(last=np.full(nodes, epochs)), before, rtol=1e-12)

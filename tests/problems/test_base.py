@@ -182,13 +182,13 @@ def test_radius_of_omega() -> None:
 
 def test_omega_is_one_thing() -> None:
     with pytest.raises(Error, match="both a ball and a box") as raised:
-        base.demand_omega(1.0, 1.0)
+        base.require_omega(1.0, 1.0)
     assert raised.value.hint
     for wrong in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(Error, match="radius is"):
-            base.demand_omega(wrong, None)
+            base.require_omega(wrong, None)
         with pytest.raises(Error, match="box is"):
-            base.demand_omega(None, wrong)
+            base.require_omega(None, wrong)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 8, 11])

@@ -40,7 +40,7 @@ def test_runs_of_one_name_are_told_apart() -> None:
 def test_a_course_is_the_mean_with_a_band_over_seeds() -> None:
     run = example("power_controlled")
     values = np.asarray(run.metrics["own_loss"], np.float64)
-    figure = charts.courses([run], "own_loss")
+    figure = charts.curves([run], "own_loss")
     band, line, nodes = figure.data
     np.testing.assert_allclose(line.y, values.mean(axis=(0, 2)))
     np.testing.assert_array_equal(line.x, run.metrics["epoch"])
@@ -54,27 +54,27 @@ def test_a_course_is_the_mean_with_a_band_over_seeds() -> None:
 
 
 def test_one_seed_has_no_band() -> None:
-    assert len(charts.courses([example("power_controlled", 1)], "own_loss").data) == 2
+    assert len(charts.curves([example("power_controlled", 1)], "own_loss").data) == 2
 
 
 def test_runs_differ_in_colour_and_dashes() -> None:
     runs = [example(name) for name in ("power_controlled", "mped2fl", "noiseless")]
-    lines = [named(charts.courses(runs, "own_loss"), run.name).line for run in runs]
+    lines = [named(charts.curves(runs, "own_loss"), run.name).line for run in runs]
     assert len({line.color for line in lines}) == len({line.dash for line in lines}) == 3
 
 
 def test_against_channel_uses_a_silent_run_is_left_out() -> None:
     runs = [example(name) for name in ("local_only", "mped2fl")]
-    figure = charts.courses(runs, "own_loss", "channel_uses")
+    figure = charts.curves(runs, "own_loss", "channel_uses")
     assert {trace.name for trace in figure.data} == {"mped2fl", "mped2fl, nodes"}
     assert named(figure, "mped2fl").x[-1] == NODES * 12
     # The colour is the run's in all charts.
-    assert named(figure, "mped2fl").line == named(charts.courses(runs, "own_loss"), "mped2fl").line
+    assert named(figure, "mped2fl").line == named(charts.curves(runs, "own_loss"), "mped2fl").line
 
 
 def test_names_are_shown_as_they_are() -> None:
     run = example("power_controlled", 1, "<b>&lt;")
-    assert charts.courses([run], "own_loss").data[0].name == "&lt;b&gt;&amp;lt;"
+    assert charts.curves([run], "own_loss").data[0].name == "&lt;b&gt;&amp;lt;"
 
 
 def test_sent_power_is_on_a_logarithmic_scale_beside_the_budget() -> None:
@@ -195,7 +195,7 @@ def large(nodes: int) -> mc.Result:
 @pytest.mark.parametrize("nodes", [40, 200, 2000])
 def test_large_networks_stay_small_on_the_page(nodes: int) -> None:
     run = large(nodes)
-    for figure in (network(run), matrix(run), charts.courses([run], "own_loss")):
+    for figure in (network(run), matrix(run), charts.curves([run], "own_loss")):
         assert len(figure.to_json()) < 1_500_000
         assert len(figure.data) < 10
     kinds = [trace.type for trace in (*network(run).data, *matrix(run).data)]
@@ -212,4 +212,4 @@ def test_a_run_that_diverged_is_drawn_without_complaint() -> None:
     )
     run = mc.run(mc.noiseless(wild), wild.problem, seeds=range(2))  # type: ignore[arg-type]
     assert not np.isfinite(run.final("own_loss")).any()
-    assert "NaN" not in charts.courses([run, example("power_controlled")], "own_loss").to_json()
+    assert "NaN" not in charts.curves([run, example("power_controlled")], "own_loss").to_json()

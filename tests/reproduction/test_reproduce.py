@@ -9,7 +9,7 @@ from murmurcast.errors import Error
 from murmurcast.reproduction import reproduce as module
 from murmurcast.reproduction import writing
 from murmurcast.reproduction.outcome import Reproduction
-from murmurcast.reproduction.reproduce import Watching, demand_replaceable, reproduce
+from murmurcast.reproduction.reproduce import Watching, reproduce, require_replaceable
 
 
 @pytest.fixture
@@ -84,4 +84,4 @@ def test_what_fails_leaves_the_earlier_one_as_it_was(
 def test_a_mark_of_somebody_else_s_is_not_ours(tmp_path: Path, content: str) -> None:
     (tmp_path / "reproduction.json").write_text(content)
     with pytest.raises(Error, match="something else"):
-        demand_replaceable(tmp_path)
+        require_replaceable(tmp_path)

@@ -65,7 +65,7 @@ def test_epochs_and_channel_uses_to_a_mark_from_below() -> None:
     """Means over nodes and seeds: 0.2, 0.55, 0.75."""
     run = made(own_accuracy=ACCURACY, uses=4)
     for mark, epochs in ((0.1, 10), (0.2, 10), (0.21, 20), (0.55, 20), (0.7, 30), (0.75, 30), (0.76, None)):
-        (row,) = compare(run, mark=mark).rows
+        (row,) = compare(run, target=mark).rows
         assert row.epochs == epochs, mark
         assert row.channel_uses == (None if epochs is None else 4 * epochs)
 
@@ -74,7 +74,7 @@ def test_epochs_and_channel_uses_to_a_mark_from_above() -> None:
     """Means over nodes and seeds: 0.8, 0.45, 0.25."""
     run = made(own_loss=1 - ACCURACY, uses=3)
     for mark, epochs in ((0.9, 10), (0.8, 10), (0.7, 20), (0.3, 30), (0.25, 30), (0.2, None)):
-        (row,) = compare(run, mark=mark).rows
+        (row,) = compare(run, target=mark).rows
         assert row.epochs == epochs, mark
         assert row.channel_uses == (None if epochs is None else 3 * epochs)
 
@@ -82,16 +82,16 @@ def test_epochs_and_channel_uses_to_a_mark_from_above() -> None:
 def test_the_mark_is_what_the_weakest_ends_with() -> None:
     weak, strong = made("weak", own_accuracy=ACCURACY / 2), made("strong", own_accuracy=ACCURACY)
     found = compare(weak, strong)
-    assert found.mark == pytest.approx(0.375)
+    assert found.target == pytest.approx(0.375)
     assert [row.epochs for row in found.rows] == [30, 20]
     found = compare(made(own_loss=ACCURACY), made(own_loss=ACCURACY * 2))
-    assert found.mark == pytest.approx(1.5)
+    assert found.target == pytest.approx(1.5)
     assert [row.epochs for row in found.rows] == [10, 10]
 
 
 def test_a_mark_lost_again_was_reached() -> None:
     course = np.array([[[0.2], [0.9], [0.3]]])
-    (row,) = compare(made(own_accuracy=course), mark=0.8).rows
+    (row,) = compare(made(own_accuracy=course), target=0.8).rows
     assert row.epochs == 20
 
 
@@ -131,7 +131,7 @@ def test_no_run_is_refused() -> None:
 
 
 def test_as_text() -> None:
-    found = compare(made(own_accuracy=ACCURACY), made("rival", epsilon=None, own_accuracy=ACCURACY / 3), mark=0.5)
+    found = compare(made(own_accuracy=ACCURACY), made("rival", epsilon=None, own_accuracy=ACCURACY / 3), target=0.5)
     assert isinstance(found, Comparison)
     lines = str(found).split("\n")
     assert len(lines) == 3

@@ -101,7 +101,7 @@ def test_the_ledger_holds_what_the_engine_was_given(result: Result) -> None:
     assert ledger.attrs["unit"] == "node"
     assert ledger.attrs["epochs"] == 12
     assert ledger["sending_noise"].shape == (1, 4)
-    assert ledger["sending_course"].shape == (12,)
+    assert ledger["sending_schedule"].shape == (12,)
     gains = np.zeros((4, 4))
     gains[ledger["sender"], ledger["receiver"]] = ledger["gain"]
     np.testing.assert_array_equal(gains, asymmetric_network(3, 4).gains.toarray())
@@ -263,7 +263,7 @@ def test_saving_again_replaces_all_of_it(result: Result, folder: Path) -> None:
 def test_a_table_too_long_to_read_holds_means_over_nodes(
     result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("murmurcast.runs.result._MOST_LINES", 1)
+    monkeypatch.setattr("murmurcast.runs.result.MAX_TABLE_LINES", 1)
     result.save(tmp_path / "short")
     table = pd.read_csv(tmp_path / "short" / "metrics.csv")
     assert "node" not in table

@@ -126,14 +126,14 @@ def test_groups_of_seeds_change_little_and_resume(tmp_path: Path, monkeypatch: p
     problem = digits(batch=16)
     made = algorithm(problem)
     together = mc.run(made, problem, seeds=[0, 1, 2], evaluate_every=6)
-    monkeypatch.setattr(runner, "_COPIES", 10**12)
+    monkeypatch.setattr(runner, "_MODEL_COPIES", 10**12)
     apart = mc.run(made, problem, seeds=[0, 1, 2], evaluate_every=6)
     for name in ("own_loss", "published_loss", "mean_loss", "consensus_error", "sent_power", "loudest"):
         np.testing.assert_allclose(together.metrics[name], apart.metrics[name], rtol=1e-5, atol=1e-6)
     monkeypatch.setattr(train, "_CHUNK_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         mc.run(made, problem, seeds=[0, 1, 2], evaluate_every=6, folder=tmp_path, on_progress=_stop_at(12 + 8))
-    monkeypatch.setattr(runner, "_COPIES", 1)  # memory is free again: the groups stay as they were
+    monkeypatch.setattr(runner, "_MODEL_COPIES", 1)  # memory is free again: the groups stay as they were
     assert same(apart, mc.run(made, problem, seeds=[0, 1, 2], evaluate_every=6, folder=tmp_path, resume=True))
 
 

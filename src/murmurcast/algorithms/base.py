@@ -93,13 +93,13 @@ class Sending(NamedTuple):
 
     Attributes:
         amplitude: sqrt(alpha p), of the model.
-        noise: sqrt((1 - alpha) p) q, of the noise, in units of its time course.
-        course: sigma_t / q.
+        noise: sqrt((1 - alpha) p) q, of the noise, in units of its schedule.
+        schedule: sigma_t / q.
     """
 
     amplitude: Leaf
     noise: Leaf
-    course: Leaf
+    schedule: Leaf
 
 
 class Algorithm(NamedTuple):
@@ -141,7 +141,7 @@ class Algorithm(NamedTuple):
 
 def send_model_with_noise(here: Sending, state: State, noise: jax.Array) -> jax.Array:
     """sqrt(alpha p) x + sqrt((1 - alpha) p) eta, with eta ~ N(0, sigma_t^2)."""
-    return here.amplitude * state.own + here.noise * here.course * noise
+    return here.amplitude * state.own + here.noise * here.schedule * noise
 
 
 def start(model: Model) -> State:
@@ -154,7 +154,7 @@ def newest_share(epochs: int) -> FloatArray:
     return np.asarray((1 + _AVERAGE_LEAN) / (np.arange(1.0, epochs + 1) + _AVERAGE_LEAN))
 
 
-def demand_publish(publish: str) -> None:
+def require_publish(publish: str) -> None:
     """What is published is a known choice."""
     if publish not in get_args(Publish):
         raise Error(f'publish is "{publish}"', hint=_check.nearest(publish, get_args(Publish)))

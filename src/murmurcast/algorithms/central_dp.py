@@ -24,8 +24,8 @@ from murmurcast.algorithms.base import (
     Promise,
     Publish,
     Server,
-    demand_publish,
     newest_share,
+    require_publish,
     same_always,
 )
 from murmurcast.planning.plan import Plan
@@ -75,7 +75,7 @@ def central_dp(plan: Plan, *, publish: Publish = "last") -> Algorithm:
         Unit: the plan's. Adversary: everybody but the server, who draws the noise; all models are public.
         Formula: mu^2 = (T - 1) (S/rho)^2, with mu the largest of the plan's nodes. Range: gradients clipped as planned.
     """
-    demand_publish(publish)
+    require_publish(publish)
     nodes, epochs = plan.network.nodes, plan.schedule.epochs
     mu = float(plan.certificate.mu.max())
     rho = plan.sensitivity.max() * np.sqrt(epochs - 1) / mu

@@ -23,14 +23,14 @@ class SendingOnGrid(NamedTuple):
 
     Attributes:
         amplitude: sqrt(alpha p), of the model.
-        noise: sqrt((1 - alpha) p) q, of the noise, in units of its time course.
-        course: sigma_t / q.
+        noise: sqrt((1 - alpha) p) q, of the noise, in units of its schedule.
+        schedule: sigma_t / q.
         spacing: D, a power of two.
     """
 
     amplitude: Leaf
     noise: Leaf
-    course: Leaf
+    schedule: Leaf
     spacing: Leaf
 
 
@@ -48,29 +48,29 @@ class Grid(NamedTuple):
 
 def on_grid(sending: Sending) -> Grid:
     """The grid of every node and epoch, from the noise that is sent."""
-    noise = effective_noise(sending.amplitude, sending.noise, sending.course)
+    noise = effective_noise(sending.amplitude, sending.noise, sending.schedule)
     spacing = discrete.spacing(noise)
     following = np.concatenate([spacing[1:], spacing[-1:]])
     return Grid(
-        SendingOnGrid(*sending, spacing=without_repeats(spacing)), without_repeats(discrete.HELD_WITHIN * following)
+        SendingOnGrid(*sending, spacing=without_repeats(spacing)), without_repeats(discrete.MAX_STEPS * following)
     )
 
 
-def effective_noise(amplitude: FloatArray, noise: FloatArray, course: FloatArray) -> FloatArray:
+def effective_noise(amplitude: FloatArray, noise: FloatArray, schedule: FloatArray) -> FloatArray:
     """[epochs, nodes] s_k,t from tables that are the same in all epochs: the noise in what a node says."""
-    return np.asarray(course[:, None] * (noise[0] / amplitude[0]))
+    return np.asarray(schedule[:, None] * (noise[0] / amplitude[0]))
 
 
 def integer_std(sending: SendingOnGrid) -> FloatArray:
     """[epochs, nodes] s / D, the standard deviation of the integers that are drawn."""
-    noise = effective_noise(sending.amplitude, sending.noise, sending.course)
+    noise = effective_noise(sending.amplitude, sending.noise, sending.schedule)
     rows = np.minimum(np.arange(len(noise)), len(sending.spacing) - 1)
     return np.asarray(noise / sending.spacing[rows])
 
 
 def send_on_grid(here: SendingOnGrid, state: State, noise: jax.Array) -> jax.Array:
     """sqrt(alpha p) D (round(x/D) + n) for integers n. Sums of integers below 2^53 are exact in float64."""
-    steps = jnp.round(held(state.own / here.spacing, discrete.HELD_WITHIN))
+    steps = jnp.round(held(state.own / here.spacing, discrete.MAX_STEPS))
     return here.amplitude * (here.spacing * (steps + noise))
 
 

@@ -33,7 +33,7 @@ from murmurcast.algorithms.base import (
     send_model_with_noise,
     start,
 )
-from murmurcast.algorithms.power_controlled import GradientAt, demand_gradient_at
+from murmurcast.algorithms.power_controlled import GradientAt, require_gradient_at
 from murmurcast.network.graph import Network
 from murmurcast.planning.plan import Plan
 
@@ -64,7 +64,7 @@ def mped2fl(plan: Plan, *, gradient_at: GradientAt = "mixed", step_factor: float
     Guarantees:
         None: the weakest link of every receiver carries no noise.
     """
-    demand_gradient_at(gradient_at)
+    require_gradient_at(gradient_at)
     _check.positive(step_factor=step_factor)
     network, normaliser = plan.network, plan.mixing.normaliser
     compensation = weakest_arrival(network)
@@ -87,7 +87,7 @@ def mped2fl(plan: Plan, *, gradient_at: GradientAt = "mixed", step_factor: float
         sending=Sending(
             amplitude=same_always(padded(gains, np.sqrt(alpha * power))),
             noise=same_always(padded(gains, noise)),
-            course=plan.schedule.noise_course,
+            schedule=plan.schedule.noise_schedule,
         ),
         receiving=Receiving(
             heard=same_always(1 / (compensation * normaliser)),

@@ -27,8 +27,8 @@ from murmurcast.algorithms.base import (
     Publish,
     Sending,
     State,
-    demand_publish,
     newest_share,
+    require_publish,
     same_always,
     send_model_with_noise,
     start,
@@ -99,15 +99,15 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
             "unit record is certified only for gradients at the public mixed point",
             hint='set gradient_at = "mixed", or unit = "node"',
         )
-    demand_gradient_at(gradient_at)
-    demand_publish(publish)
+    require_gradient_at(gradient_at)
+    require_publish(publish)
     network, mixing = plan.network, plan.mixing
     amplitude = np.sqrt(plan.alpha * network.power)
     secure = plan.budget.noise_source == "secure"
     sending = Sending(
         amplitude=same_always(amplitude),
         noise=same_always(np.sqrt(plan.beta * network.power) * plan.noise_to_step),
-        course=plan.schedule.noise_course,
+        schedule=plan.schedule.noise_schedule,
     )
     grid = on_grid(sending) if secure else None
 
@@ -148,7 +148,7 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
     )
 
 
-def demand_gradient_at(gradient_at: str) -> None:
+def require_gradient_at(gradient_at: str) -> None:
     """The point is a known one."""
     if gradient_at not in ("mixed", "own"):
         raise Error(f'gradient_at is "{gradient_at}"', hint=_check.nearest(gradient_at, ("mixed", "own")))

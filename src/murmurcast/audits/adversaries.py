@@ -21,8 +21,8 @@ from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision
 
 Adversary = Callable[[Canaries, Transcript, tuple[int, ...]], dict[str, Evidence]]
-_TOGETHER = 2**28  # bytes of tape held at once
-_SEARCHED = 64  # receivers among which the one that learns most is looked for
+_MAX_TAPE_BYTES = 2**28  # bytes of tape held at once
+_MAX_RECEIVERS_SEARCHED = 64  # receivers among which the one that learns most is looked for
 
 
 class System(NamedTuple):
@@ -66,7 +66,7 @@ def gather(system: System, coalition: tuple[int, ...]) -> dict[str, Evidence]:
         system.on_stage("running")
         planted = canaries.planted(system.actual, here, system.problem.shape)
         transcript = transcripts(planted, system.problem, seeds, system.precision, system.on_epoch)
-        _demand_numbers(transcript)
+        _require_numbers(transcript)
         parts.append({who: found for make in adversaries for who, found in make(here, transcript, seeds).items()})
     return {
         who: Evidence(np.concatenate([part[who].readings for part in parts], axis=1), found.shift)
@@ -74,7 +74,7 @@ def gather(system: System, coalition: tuple[int, ...]) -> dict[str, Evidence]:
     }
 
 
-def _demand_numbers(transcript: Transcript) -> None:
+def _require_numbers(transcript: Transcript) -> None:
     """Of what is not a number nothing can be learned, and nothing shown."""
     for does, values, axis in (
         ("sends", transcript.sent, 2),
@@ -98,7 +98,7 @@ def receivers_attack(algorithm: Algorithm) -> bool:
 
 def _groups(system: System) -> "Iterator[list[int]]":
     size = np.dtype(system.precision).itemsize
-    together = max(1, _TOGETHER // bytes_of_tape(system.actual, system.problem, size))
+    together = max(1, _MAX_TAPE_BYTES // bytes_of_tape(system.actual, system.problem, size))
     runs = range(len(system.canaries.signs))
     for start in range(0, len(runs), together):
         yield list(runs[start : start + together])
@@ -157,5 +157,5 @@ def _worst_receiver(algorithm: Algorithm, target: int) -> int:
     plan = algorithm.plan
     near = plan.network.gains[[target]].indices
     others = np.setdiff1d(np.arange(plan.network.nodes), [target, *near])
-    searched = [int(node) for node in (*near, *others)][:_SEARCHED]
+    searched = [int(node) for node in (*near, *others)][:_MAX_RECEIVERS_SEARCHED]
     return max(searched, key=lambda node: float(plan.linear_common((node,))[target]))

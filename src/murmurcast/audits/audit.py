@@ -17,15 +17,15 @@ from murmurcast.audits.guessing import Guesses, Numbers, guess
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision, promise
-from murmurcast.runs.run import demand_algorithm, demand_planned_for, demand_settings
+from murmurcast.runs.run import require_algorithm, require_planned_for, require_settings
 
 FALSE_POSITIVE_RATES = (0.1, 0.01, 0.001)
 CURVE = tuple(float(rate) for rate in np.geomspace(1e-3, 1, 61))  # false-positive rates to draw
 NOTE = "an audit can refute a promise, not prove it: what it did not try may still leak"
 Verdict = Literal["not falsified", "FALSIFIED", "nothing is promised"]
 _CANARIES = 16_000  # enough to find halved noise where epsilon 0.3 is promised at delta 1e-5
-_FEWEST = 100
-_MOST = 10_000_000  # of which every adversary keeps a reading for every epoch
+_MIN_CANARIES = 100
+_MAX_CANARIES = 10_000_000  # of which every adversary keeps a reading for every epoch
 _BEST_MU = 2.5  # canaries of a larger mu are guessed nearly always right, whatever is done to the noise
 _SURE_OF_POWER = 0.9
 _BOUNDS = 4  # of every attack: two of mu, two of epsilon; all hold together
@@ -112,7 +112,7 @@ class Audit:
     def falsified_by(self) -> tuple[str, ...]:
         """Everything that contradicts the promise."""
         found = [attack.adversary for attack in self.attacks if self._refutes(attack)]
-        beyond = self.clip is not None and self.clip > clipping.MOST and np.isfinite(self.mu_promised)
+        beyond = self.clip is not None and self.clip > clipping.LARGEST_SHARE and np.isfinite(self.mu_promised)
         return (*found, "hostile data") if beyond else tuple(found)
 
     @property
@@ -192,9 +192,9 @@ def audit(
         on_stage: Told what begins.
         on_epoch: Told (epochs done, epochs in all) of the stage.
     """
-    demand_planned_for(algorithm, problem)
+    require_planned_for(algorithm, problem)
     actual = algorithm if actual is None else actual
-    _demand_alike(algorithm, actual)
+    _require_alike(algorithm, actual)
     plan, nodes = algorithm.plan, algorithm.plan.network.nodes
     _check.fraction(confidence=confidence)
     promised = promise(algorithm, problem).mu
@@ -205,8 +205,8 @@ def audit(
     runs = -(-_CANARIES // problem.dim) if runs is None else runs
     _check.at_least(1, runs=runs)
     _check.at_least(0, seed=seed)
-    demand_settings((seed,), None, None, precision)
-    _demand_enough(runs, problem.dim)
+    require_settings((seed,), None, None, precision)
+    _require_enough(runs, problem.dim)
     share = min(1.0, _BEST_MU / max(float(cost[target]), _BEST_MU))
     precision = "float64" if plan.budget.noise_source == "secure" else precision
     planted = canaries.draw(plan, target, problem.dim, runs, share, seed)
@@ -323,9 +323,9 @@ def _by_world(statistic: FloatArray, signs: FloatArray) -> tuple[FloatArray, Flo
     return absent[:trials], present[:trials]
 
 
-def _demand_alike(claimed: Algorithm, actual: Algorithm) -> None:
+def _require_alike(claimed: Algorithm, actual: Algorithm) -> None:
     """What is done can be held against what is claimed, signal by signal."""
-    demand_algorithm(actual)
+    require_algorithm(actual)
     for what, of in (
         ("number of nodes", lambda one: one.plan.network.nodes),
         ("number of epochs", lambda one: one.plan.schedule.epochs),
@@ -338,12 +338,13 @@ def _demand_alike(claimed: Algorithm, actual: Algorithm) -> None:
             )
 
 
-def _demand_enough(runs: int, each: int) -> None:
-    if runs * each < _FEWEST:
+def _require_enough(runs: int, each: int) -> None:
+    if runs * each < _MIN_CANARIES:
         raise Error(f"{runs * each} canaries are too few to learn from and to count", hint="raise the number of runs")
-    if runs > 1 and runs * each > _MOST:
+    if runs > 1 and runs * each > _MAX_CANARIES:
         raise Error(
-            f"{runs} runs of {each} canaries each are more than {_MOST:,} canaries", hint="lower the number of runs"
+            f"{runs} runs of {each} canaries each are more than {_MAX_CANARIES:,} canaries",
+            hint="lower the number of runs",
         )
 
 

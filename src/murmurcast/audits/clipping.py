@@ -20,7 +20,7 @@ from murmurcast.problems.quadratic import Quadratic
 from murmurcast.problems.ridge import RidgeRegression
 from murmurcast.problems.softmax import SoftmaxRegression
 
-MOST = 1 + 1e-4  # of the sensitivity: gradients are in float32
+LARGEST_SHARE = 1 + 1e-4  # of the sensitivity: gradients are in float32
 _RECORDS = 32  # of the node that are looked at; with fewer records each counts more, and the sensitivity as much
 Point = Literal["mixed", "own"]
 _POINTS = (0.0, 0.1, 10.0)  # sizes of the models at which gradients are taken

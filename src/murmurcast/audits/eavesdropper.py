@@ -114,6 +114,6 @@ def _claimed_noise(algorithm: Algorithm, target: int, without: float) -> FloatAr
     for epoch in range(1, algorithm.plan.schedule.epochs + 1):
         here = tables_at(algorithm.sending, epoch, np.array([target]), np.dtype(np.float64))
         with np.errstate(divide="ignore", invalid="ignore"):
-            rows.append(here.noise.reshape(-1) * here.course / here.amplitude.reshape(-1))
+            rows.append(here.noise.reshape(-1) * here.schedule / here.amplitude.reshape(-1))
     noise = np.stack(rows)
     return np.where(noise == 0, without, noise)

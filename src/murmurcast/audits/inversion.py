@@ -34,7 +34,7 @@ from murmurcast.problems.softmax import SoftmaxRegression
 
 _PURPOSE = 7  # of the draw of the image, beside the seed
 _TARGET = Record(node=2, place=0)
-_HELD = (1, 10)  # images per node, beside all
+_IMAGES_PER_NODE = (1, 10)  # images per node, beside all
 _EPOCHS, _RUNS = 40, 3
 _CONFIDENCE = 0.99
 # As in the experiment "paper-1": G at which the rival costs epsilon 1 an epoch; nothing is clipped to it.
@@ -159,13 +159,13 @@ def run_inversion(
     _check.at_least(0, seed=seed)
     _check.at_least(2, runs=runs)
     network = Network(gains=gains.paper(1), power=1.0)
-    side, most = _demand_images(dataset, network.nodes), len(dataset.features) // network.nodes
+    side, most = _require_images(dataset, network.nodes), len(dataset.features) // network.nodes
     order = np.random.default_rng([seed, _PURPOSE]).permutation(len(dataset.features))
     target, known = order[0], np.sort(order[1:])
     on_stage("looking at the images that are known")
     prior = prior_of(dataset.features[known], dataset.targets[known], dataset.classes or 0, seed)
     original = dataset.features[target].astype(np.float64)
-    held = tuple(sorted({min(count, most) for count in _HELD} | {most}))
+    held = tuple(sorted({min(count, most) for count in _IMAGES_PER_NODE} | {most}))
     found = []
     for row, count in enumerate(held):
         data = _dealt(dataset, order[: count * network.nodes], network.nodes)
@@ -256,7 +256,7 @@ def _correlation(features: FloatArray, original: FloatArray) -> float:
     return float(one @ other) / size if size > 0 else 0.0
 
 
-def _demand_images(dataset: Dataset, nodes: int) -> int:
+def _require_images(dataset: Dataset, nodes: int) -> int:
     side = image_side(dataset)
     if side is None:
         raise Error(

@@ -17,7 +17,7 @@ from scipy.stats import binom
 from murmurcast import _check
 from murmurcast._check import FloatArray
 
-_LARGEST = 50.0  # beyond it e^epsilon is infinite for every count
+_LARGEST_EPSILON = 50.0  # beyond it e^epsilon is infinite for every count
 _SHARES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the canaries that are guessed; the rest are too uncertain
 
 
@@ -58,7 +58,7 @@ def epsilon_lower_bound(canaries: int, guesses: int, right: int, delta: float, c
 
     if excess(0.0) >= 0:
         return 0.0
-    return float(brentq(excess, 0.0, _LARGEST)) if excess(_LARGEST) > 0 else _LARGEST
+    return float(brentq(excess, 0.0, _LARGEST_EPSILON)) if excess(_LARGEST_EPSILON) > 0 else _LARGEST_EPSILON
 
 
 def measure(

@@ -29,7 +29,7 @@ _CANDIDATES = 1000  # more cost time and change little
 _IMPROVED, _ROUNDS, _SETTLED = 12, 15, 1e-7
 _STUDIED = 20_000  # records from which covariances are taken
 _POOLED = 10.0  # records of its own with which a label's covariance counts as much as that of all
-_LEAST_SPREAD = 0.01  # of a feature, in units of the range: nothing is ruled out
+_SMALLEST_SPREAD = 0.01  # of a feature, in units of the range: nothing is ruled out
 
 
 class Prior(NamedTuple):
@@ -101,7 +101,7 @@ def prior_of(features: NDArray[Any], labels: NDArray[Any], classes: int, seed: i
     mean = np.array([_mean(features[labels == label], guess) for label in range(classes)])
     chance = (np.bincount(labels, minlength=classes) + 1) / (len(labels) + classes)  # none is ruled out
     spread, axes = np.linalg.eigh(_covariances(studied - mean[theirs].astype(studied.dtype), theirs, classes))
-    spread = np.maximum(spread, 0) + (_LEAST_SPREAD * (high - low)) ** 2
+    spread = np.maximum(spread, 0) + (_SMALLEST_SPREAD * (high - low)) ** 2
     candidates = studied[:_CANDIDATES].astype(np.float64), theirs[:_CANDIDATES]
     return Prior(*candidates, chance, guess, mean, spread, axes, low, high)
 

@@ -21,7 +21,7 @@ from murmurcast.audits.transcript import Transcript
 from murmurcast.errors import Error
 from murmurcast.problems.softmax import SoftmaxRegression
 
-_RECORDS_TOGETHER = 1000  # whose gradients are one product
+_RECORDS_PER_PRODUCT = 1000  # whose gradients are one product
 
 
 class Record(NamedTuple):
@@ -66,7 +66,7 @@ def readings(
     Raises:
         Error: The gradient of one record cannot be told from what is sent.
     """
-    _demand_readable(algorithm, problem, record)
+    _require_readable(algorithm, problem, record)
     plan, node = algorithm.plan, record.node
     said = transcript.sent.astype(np.float64) / algorithm.sending.amplitude[..., None]
     points = np.einsum("k,stkd->std", plan.mixing.weights.toarray()[node], said)[:, :-1]
@@ -85,7 +85,7 @@ def readings(
 def _noise_said(algorithm: Algorithm) -> FloatArray:
     """[epochs, nodes] s, the noise in what a node says, in the units of models."""
     sending: Sending = algorithm.sending
-    return np.asarray(sending.noise * sending.course[:, None] / sending.amplitude)
+    return np.asarray(sending.noise * sending.schedule[:, None] / sending.amplitude)
 
 
 def _known_gradients(problem: SoftmaxRegression, record: Record, points: FloatArray) -> FloatArray:
@@ -94,7 +94,7 @@ def _known_gradients(problem: SoftmaxRegression, record: Record, points: FloatAr
     rows = np.delete(problem.data.rows[record.node], record.place)
     models = points.reshape(-1, *problem.shape)
     total = np.zeros((models.shape[0] * models.shape[1], models.shape[2]))
-    for some in np.array_split(rows, -(-len(rows) // _RECORDS_TOGETHER) or 1):
+    for some in np.array_split(rows, -(-len(rows) // _RECORDS_PER_PRODUCT) or 1):
         features = data.features[some].astype(np.float64)
         total += coefficients(models, features, data.targets[some], clip).reshape(len(total), -1) @ extended(features)
     return np.asarray(total.reshape(points.shape) / problem.data.sizes[record.node] + problem.l2 * points)
@@ -128,7 +128,7 @@ def _clip(problem: SoftmaxRegression) -> float:
     return problem.clip if problem.clipping == "example" else np.inf
 
 
-def _demand_readable(algorithm: Algorithm, problem: SoftmaxRegression, record: Record) -> None:
+def _require_readable(algorithm: Algorithm, problem: SoftmaxRegression, record: Record) -> None:
     if not isinstance(algorithm.receiving, power_controlled.Receiving):
         raise Error(f'no readings are known for "{algorithm.name}"', hint='use "power-controlled" or "noiseless"')
     if algorithm.settings["gradient_at"] != "mixed":

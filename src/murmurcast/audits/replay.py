@@ -20,7 +20,7 @@ from murmurcast.engine import noise
 from murmurcast.engine.noise import Purpose
 from murmurcast.problems.base import Problem
 
-_TOGETHER = 64  # runs whose gradients fit in the cache
+_RUNS_PER_BLOCK = 64  # runs whose gradients fit in the cache
 
 
 class Replay(NamedTuple):
@@ -72,7 +72,7 @@ def replay(
             key, *rest = arguments
             return of_run(jax.random.wrap_key_data(key), here, mine, weight, *rest)
 
-        return jax.lax.map(one, (keys, *signals), batch_size=_TOGETHER)
+        return jax.lax.map(one, (keys, *signals), batch_size=_RUNS_PER_BLOCK)
 
     @jax.jit
     def of_all(epoch: jax.Array, here: Any, fixed: Any, state: Any, sent: jax.Array, heard: jax.Array) -> Any:

@@ -20,9 +20,9 @@ from murmurcast.engine.train import Point
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision
-from murmurcast.runs.run import demand_planned_for, demand_settings
+from murmurcast.runs.run import require_planned_for, require_settings
 
-_LARGEST = 2**30  # bytes of tape
+MAX_TAPE_BYTES = 2**30  # bytes of tape
 
 
 class Transcript(NamedTuple):
@@ -94,11 +94,11 @@ def transcripts(
         Error: Nothing is on the air, or the tape would be too large.
     """
     seeds = _check.whole_numbers("range(3)", seeds=seeds)
-    demand_settings(seeds, None, None, precision)
-    demand_planned_for(algorithm, problem)
+    require_settings(seeds, None, None, precision)
+    require_planned_for(algorithm, problem)
     dtype, epochs = np.dtype(precision), algorithm.plan.schedule.epochs
-    _demand_on_air(algorithm)
-    _demand_room(bytes_of_tape(algorithm, problem, dtype.itemsize) * len(seeds))
+    _require_on_air(algorithm)
+    _require_room(bytes_of_tape(algorithm, problem, dtype.itemsize) * len(seeds))
     needed = problem.nodes * (problem.bytes_per_gradient + problem.dim * dtype.itemsize)
     layout = sharding.layout(problem.nodes, len(seeds), needed)
     with jax.enable_x64(precision == "float64"):
@@ -107,7 +107,7 @@ def transcripts(
         while point.epoch < epochs:
             point = train.advance(program, point, epochs)
             on_epoch(point.epoch, epochs)
-        state = train.taken_out(layout, point.carry).state
+        state = train.to_host(layout, point.carry).state
     return _by_seed(state, problem.dim)
 
 
@@ -152,7 +152,7 @@ def _by_seed(state: Taped, dim: int) -> Transcript:
     def model(values: NDArray[Any]) -> NDArray[Any]:
         return values.reshape(*values.shape[:2], dim).swapaxes(0, 1)
 
-    # As typed, the state holds arrays of JAX; `taken_out` made NumPy's of them.
+    # As typed, the state holds arrays of JAX; `to_host` made NumPy's of them.
     sent, heard, own, published = map(np.asarray, (state.sent, state.heard, state.own, state.published))
     links = sent.shape[3:4] if sent.ndim > heard.ndim else ()
     return Transcript(tape(sent, links), tape(heard), model(own), model(published))
@@ -164,7 +164,7 @@ def _links(algorithm: Algorithm) -> tuple[int, ...]:
     return (int(np.diff(medium.gains.indptr).max()),) if isinstance(medium, Slots) else ()
 
 
-def _demand_on_air(algorithm: Algorithm) -> None:
+def _require_on_air(algorithm: Algorithm) -> None:
     if not isinstance(algorithm.medium, Air | Slots):
         raise Error(
             f'nothing of "{algorithm.name}" is on the air: its medium is {type(algorithm.medium).__name__}',
@@ -172,9 +172,9 @@ def _demand_on_air(algorithm: Algorithm) -> None:
         )
 
 
-def _demand_room(needed: int) -> None:
-    if needed > _LARGEST:
+def _require_room(needed: int) -> None:
+    if needed > MAX_TAPE_BYTES:
         raise Error(
-            f"all that is sent and heard takes {needed / 2**30:.1f} GiB, more than {_LARGEST / 2**30:.0f}",
+            f"all that is sent and heard takes {needed / 2**30:.1f} GiB, more than {MAX_TAPE_BYTES / 2**30:.0f}",
             hint="use fewer seeds, epochs, nodes or parameters",
         )

@@ -94,13 +94,13 @@ def certify(runs: Result | Sequence[Result], delta: float | None = None) -> Cert
     together = listed([runs] if isinstance(runs, Result) else runs)
     if delta is not None:
         _check.fraction(delta=delta)
-    _demand_same_data(together)
+    _require_same_data(together)
     return _composed([account_of(run) for run in together], delta)
 
 
 def _composed(accounts: list[Account], delta: float | None) -> Certified:
     """All runs together."""
-    _demand_alike(accounts)
+    _require_alike(accounts)
     given = {account.delta for account in accounts}
     if delta is None and len(given) > 1:
         raise Error("the runs have different deltas", hint="choose one for all of them: delta (--delta on the line)")
@@ -111,7 +111,7 @@ def _composed(accounts: list[Account], delta: float | None) -> Certified:
     )
     problems = tuple(line for account in accounts for line in _trouble(account))
     if not problems:
-        _demand_fresh_noise(accounts)
+        _require_fresh_noise(accounts)
     # Of a broken promise nothing is left to stand on: its ledger may be the part that is wrong.
     tier = "none" if problems else min((account.tier for account in accounts), key=_WEAKEST.index)
     reasons = [account.reason for account in accounts if account.reason]
@@ -156,7 +156,7 @@ def _common(curves: list[Curve]) -> Curve:
     return Curve("secure", samples=sum(curve.samples for curve in curves))
 
 
-def _demand_alike(accounts: list[Account]) -> None:
+def _require_alike(accounts: list[Account]) -> None:
     for name, found in (
         ("units", {account.unit for account in accounts}),
         ("numbers of nodes", {len(account.mu) for account in accounts}),
@@ -168,7 +168,7 @@ def _demand_alike(accounts: list[Account]) -> None:
             )
 
 
-def _demand_same_data(runs: Sequence[Result]) -> None:
+def _require_same_data(runs: Sequence[Result]) -> None:
     """As far as experiments tell: what lies at another node, or is another's, does not add up node by node."""
     told = [data for run in runs if (data := data_of(run)) is not None]
     if any(data != told[0] for data in told):
@@ -178,7 +178,7 @@ def _demand_same_data(runs: Sequence[Result]) -> None:
         )
 
 
-def _demand_fresh_noise(accounts: list[Account]) -> None:
+def _require_fresh_noise(accounts: list[Account]) -> None:
     """No two runs draw the same noise: from two signals with one noise it can be subtracted, whatever each costs."""
     used: dict[int, str] = {}
     for account in accounts:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 TOLERANCE = 1e-9  # relative: far above rounding, far below any change that matters
-LARGEST = 1e100  # beyond, squares and products leave the numbers
+LARGEST_NUMBER = 1e100  # beyond, squares and products leave the numbers
 _BUDGET_MET = 1e-6  # relative: how nearly a plan meets its budget
 # Where an experiment file says what the ledger says too.
 _WRITTEN = {
@@ -71,7 +71,7 @@ class Ledger(NamedTuple):
         value = self.data.attrs.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             self.refuse(f"does not say its {name}")
-        if not 0 < value <= LARGEST:
+        if not 0 < value <= LARGEST_NUMBER:
             self.refuse(f"has {name} {value:g}, expected a number above 0")
         return float(value)
 
@@ -129,7 +129,7 @@ class Ledger(NamedTuple):
             self.refuse("has a link of a node that is none")
         return ends[0].astype(np.int64), ends[1].astype(np.int64), gain
 
-    def demand_tables(self, *names: str) -> None:
+    def require_tables(self, *names: str) -> None:
         """These and no other tables of what is sent and received: what is not known here cannot be accounted for."""
         found = {str(name) for name in self.data.variables if str(name).startswith(("sending_", "receiving_"))}
         for name in sorted(set(names) - found):
@@ -156,8 +156,8 @@ class Ledger(NamedTuple):
             self.refuse(f"has a number in {name} that is not finite")
         if (values < 0).any():
             self.refuse(f"has a negative number in {name}")
-        if (values[np.isfinite(values)] > LARGEST).any():
-            self.refuse(f"has a number above {LARGEST:g} in {name}")
+        if (values[np.isfinite(values)] > LARGEST_NUMBER).any():
+            self.refuse(f"has a number above {LARGEST_NUMBER:g} in {name}")
         return values
 
 
@@ -175,13 +175,13 @@ def read(run: Result) -> Ledger:
     if data.sizes.get("node", 0) < 1:
         refuse(name, "the ledger has no nodes")
     ledger = Ledger(data, name, int(data.sizes["node"]), int(epochs))
-    _demand_info(run, ledger)
-    _demand_experiment(run, ledger)
-    _demand_figures(run, ledger)
+    _require_info(run, ledger)
+    _require_experiment(run, ledger)
+    _require_figures(run, ledger)
     return ledger
 
 
-def _demand_all_epochs(run: Result, ledger: Ledger) -> None:
+def _require_all_epochs(run: Result, ledger: Ledger) -> None:
     """The ledger holds the epochs that the run was to have, all of the plan's or as many as were fixed beforehand."""
     told = said(run, "epochs")
     if isinstance(told, bool) or not isinstance(told, int):
@@ -217,7 +217,7 @@ def refuse(run: str, what: str) -> NoReturn:
     raise Altered(f'run "{run}": {what}', hint="restore the run's folder, or run it again")
 
 
-def _demand_info(run: Result, ledger: Ledger) -> None:
+def _require_info(run: Result, ledger: Ledger) -> None:
     """Names, unit, delta and settings of run.json are those of the ledger."""
     pairs = {
         "algorithm": (said(run, "algorithm"), ledger.text("algorithm")),
@@ -239,7 +239,7 @@ def _demand_info(run: Result, ledger: Ledger) -> None:
         ledger.refuse(f"has delta {ledger.number('delta'):g}, expected less than 1")
 
 
-def _demand_experiment(run: Result, ledger: Ledger) -> None:
+def _require_experiment(run: Result, ledger: Ledger) -> None:
     """What an experiment file says is what the ledger says; a run made in Python has no such file, or any text."""
     try:
         written: dict[str, Any] = tomllib.loads(run.experiment)
@@ -252,24 +252,24 @@ def _demand_experiment(run: Result, ledger: Ledger) -> None:
             told, held = inner[key], attributes[name]
             if not _same(told, held):
                 refuse(ledger.run, f"its {name} is {told} in experiment.toml, and {held} in the ledger")
-    schedule, course, privacy = (written.get(section) for section in ("schedule", "run", "privacy"))
-    if isinstance(schedule, dict) and isinstance(course, dict):  # else notes of one's own, not an experiment
-        _demand_written(run, ledger, schedule, course)
-        _demand_within_budget(run, ledger, privacy if isinstance(privacy, dict) else {})
+    schedule, running, privacy = (written.get(part) for part in ("schedule", "run", "privacy"))
+    if isinstance(schedule, dict) and isinstance(running, dict):  # else notes of one's own, not an experiment
+        _require_written(run, ledger, schedule, running)
+        _require_within_budget(run, ledger, privacy if isinstance(privacy, dict) else {})
 
 
-def _demand_written(run: Result, ledger: Ledger, schedule: dict[str, Any], course: dict[str, Any]) -> None:
+def _require_written(run: Result, ledger: Ledger, schedule: dict[str, Any], running: dict[str, Any]) -> None:
     """Length, end, seeds and steps of the run are those that its experiment fixed beforehand."""
     held = ledger.data.attrs
     planned = held.get("planned_epochs", ledger.epochs)
     for name, told, found in (
         ("number of epochs", schedule.get("epochs", planned), planned),
-        ("stop_after", course.get("stop_after"), held.get("stop_after")),
-        ("drops", _drops_in_words(course.get("drops")), held.get("drops")),
+        ("stop_after", running.get("stop_after"), held.get("stop_after")),
+        ("drops", _drops_in_words(running.get("drops")), held.get("drops")),
     ):
         if not (told is None and found is None) and not _same(told, found):
             refuse(ledger.run, f"its {name} is {told} in experiment.toml, and {found} in the ledger")
-    if "seeds" in course and not _are_seeds(course["seeds"], said(run, "seeds")):
+    if "seeds" in running and not _are_seeds(running["seeds"], said(run, "seeds")):
         refuse(ledger.run, "its seeds are not the same in experiment.toml and in run.json")
     if ledger.text("algorithm") != "power-controlled":  # others have steps and promises of their own making
         return
@@ -278,7 +278,7 @@ def _demand_written(run: Result, ledger: Ledger, schedule: dict[str, Any], cours
         refuse(ledger.run, f"its step is {first} in experiment.toml, and {sent:.6g} in the ledger")
 
 
-def _demand_within_budget(run: Result, ledger: Ledger, privacy: dict[str, Any]) -> None:
+def _require_within_budget(run: Result, ledger: Ledger, privacy: dict[str, Any]) -> None:
     """No more is promised away than the experiment allows for the whole run."""
     budget, promised = privacy.get("epsilon"), said(run, "privacy", "epsilon")
     if privacy.get("target") != "certificate" or promised is None:
@@ -330,9 +330,9 @@ def _same(told: object, held: object) -> bool:
     return isinstance(told, str) and isinstance(held, str) and told == held
 
 
-def _demand_figures(run: Result, ledger: Ledger) -> None:
+def _require_figures(run: Result, ledger: Ledger) -> None:
     """No epoch was evaluated that the ledger does not hold, and every seed and node has its published model."""
-    _demand_all_epochs(run, ledger)
+    _require_all_epochs(run, ledger)
     epochs = np.asarray(run.metrics["epoch"]) if "epoch" in run.metrics.variables else np.zeros(0)
     if epochs.dtype.kind not in "iu" or epochs.ndim != 1 or not len(epochs):
         refuse(ledger.run, "the figures do not say their epochs")
@@ -353,7 +353,7 @@ def curve_of(run: Result, ledger: Ledger) -> Curve:
     return curve("secure", int(dim), ledger.epochs)
 
 
-def demand_epsilon(run: Result, ledger: Ledger, promised: FloatArray) -> None:
+def require_epsilon(run: Result, ledger: Ledger, promised: FloatArray) -> None:
     """The epsilon that run.json quotes is that of the ledger's promise to the node that pays most."""
     told, delta = said(run, "privacy", "epsilon"), ledger.number("delta")
     worst = float(curve_of(run, ledger).epsilon(promised.max(), delta))

@@ -3,7 +3,7 @@
 The plan that made a run is not asked. From the ledger alone, which holds every constant that the engine was given, node
 j's cost under Algorithm 1 is
 
-    mu_j^2 = sum_{t=1}^{T-1} ( S_j gamma_t / (z_jj,t s_j,t+1) )^2,      s_j,t = noise_j,t course_t / amplitude_j,t
+    mu_j^2 = sum_{t=1}^{T-1} ( S_j gamma_t / (z_jj,t s_j,t+1) )^2,      s_j,t = noise_j,t schedule_t / amplitude_j,t
 
 with S_j from clip, unit and examples. With secure noise S_j is counted as float64 computes it, the grid must be that of
 the noise, and rounding adds 2^-25 sqrt(m (T - 1)) to mu_j: `murmurcast.privacy.discrete`.
@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from murmurcast._check import FloatArray
-from murmurcast.certificates.read import LARGEST, TOLERANCE, Ledger, at, curve_of, demand_epsilon, read
+from murmurcast.certificates.read import LARGEST_NUMBER, TOLERANCE, Ledger, at, curve_of, read, require_epsilon
 from murmurcast.privacy import discrete
 from murmurcast.privacy.certificate import PLAIN_BOUND
 from murmurcast.privacy.conversion import Curve
@@ -64,7 +64,7 @@ def account_of(run: Result) -> Account:
     """What one run costs every node, from its ledger, beside what it promised."""
     ledger = read(run)
     promised = ledger.per_node("promised_mu", infinite=True)
-    demand_epsilon(run, ledger, promised)
+    require_epsilon(run, ledger, promised)
     unit, delta, curve = ledger.text("unit"), ledger.number("delta"), curve_of(run, ledger)
     if np.isinf(promised).any():
         if not np.isinf(promised).all():
@@ -81,20 +81,20 @@ def account_of(run: Result) -> Account:
 
 def exposed(
     steps: FloatArray,
-    course: FloatArray,
+    schedule: FloatArray,
     z: FloatArray,
     amplitude: FloatArray,
     noise: FloatArray,
     sends: FloatArray | None = None,
 ) -> FloatArray:
-    """sum_{t=1}^{T-1} ( gamma_t / (z_t s_t+1) )^2 with s = noise course / amplitude, from tables as they were sent.
+    """sum_{t=1}^{T-1} ( gamma_t / (z_t s_t+1) )^2 with s = noise schedule / amplitude, from tables as they were sent.
 
     Args:
         steps: [epochs] gamma_t.
-        course: [epochs] of the noise.
+        schedule: [epochs] of the noise.
         z: [rows, nodes] what gradients are divided by; as all tables, its last row stands for all later epochs.
         amplitude: [rows, nodes] of the model.
-        noise: [rows, nodes] standard deviation in units of the course.
+        noise: [rows, nodes] standard deviation in units of the schedule.
         sends: [rows, nodes] 1 while a node sends, 0 once it has dropped out and exposes nothing more; by default 1.
 
     Returns:
@@ -104,7 +104,7 @@ def exposed(
     sends = np.ones((1, z.shape[1])) if sends is None else sends
     changing = min(max(map(len, (z, amplitude, noise, sends))), last)
     with np.errstate(all="ignore"):
-        pace = (steps[:-1] / course[1:]) ** 2
+        pace = (steps[:-1] / schedule[1:]) ** 2
         total = np.zeros(z.shape[1])
         for first in range(0, changing, _CHUNK):
             here = np.arange(first, min(first + _CHUNK, changing))
@@ -134,28 +134,28 @@ def _over_the_air(run: Result, ledger: Ledger) -> tuple[Tier, FloatArray]:
     secure = ledger.noise_source == "secure"
     ledger.text("medium", ("Air",))
     ledger.text("publish", ("last", "average"))  # either is a function of what was sent
-    sending = ("sending_amplitude", "sending_noise", "sending_course")
+    sending = ("sending_amplitude", "sending_noise", "sending_schedule")
     sends = ledger.sends()
     known = ("heard", "kept", "step", "z", "newest", *(() if sends is None else ("sends",)))
     grid = ("sending_spacing", "receiving_limit") if secure else ()
-    ledger.demand_tables(*sending, *grid, *(f"receiving_{name}" for name in known))
+    ledger.require_tables(*sending, *grid, *(f"receiving_{name}" for name in known))
     where = ledger.text("gradient_at", ("mixed", "own"))
     if ledger.text("unit") == "record" and where != "mixed":
         ledger.refuse(f'has unit record and gradient_at "{where}": that carries no certificate, "mixed" is needed')
     ledger.per_epoch("receiving_newest")
     ledger.per_node("power")
     amplitude, z = _above_zero(ledger, "sending_amplitude", sends), _above_zero(ledger, "receiving_z")
-    _demand_mixing(ledger, amplitude, sends)
-    steps, course = ledger.per_epoch("receiving_step"), ledger.per_epoch("sending_course")
+    _require_mixing(ledger, amplitude, sends)
+    steps, schedule = ledger.per_epoch("receiving_step"), ledger.per_epoch("sending_schedule")
     noise = ledger.table("sending_noise")
     moved, curve = sensitivity(ledger), curve_of(run, ledger)
     if secure:
-        _demand_grid(ledger, course, amplitude, noise)
+        _require_grid(ledger, schedule, amplitude, noise)
         moved = _as_computed(ledger, moved)
-    return "tier 1", curve.whole(_times(moved, np.sqrt(exposed(steps, course, z, amplitude, noise, sends))))
+    return "tier 1", curve.with_rounding(_times(moved, np.sqrt(exposed(steps, schedule, z, amplitude, noise, sends))))
 
 
-def _demand_grid(ledger: Ledger, course: FloatArray, amplitude: FloatArray, noise: FloatArray) -> None:
+def _require_grid(ledger: Ledger, schedule: FloatArray, amplitude: FloatArray, noise: FloatArray) -> None:
     """The grid of every epoch and node is the one of its noise, and the sampler is the one that is counted."""
     if ledger.number("sampler_error") != discrete.SAMPLER_ERROR:
         ledger.refuse(f"was written with another sampler: its error is {ledger.number('sampler_error'):g}")
@@ -165,12 +165,12 @@ def _demand_grid(ledger: Ledger, course: FloatArray, amplitude: FloatArray, nois
         here = np.arange(first, min(first + _CHUNK, ledger.epochs))
         steps, following = at(spacing, here), at(spacing, np.minimum(here + 1, ledger.epochs - 1))
         with np.errstate(all="ignore"):
-            std = course[here, None] * at(noise, here) / (at(amplitude, here) * steps)
+            std = schedule[here, None] * at(noise, here) / (at(amplitude, here) * steps)
         within = (std >= fine * (1 - TOLERANCE)) & (std <= 2 * fine * (1 + TOLERANCE))
         if not (within & (np.frexp(steps)[0] == 0.5)).all():
             ledger.refuse("has a sending_spacing that is not the grid of its noise")
         sent_later = here < ledger.epochs - 1  # what follows the last epoch stays on the node
-        if not np.array_equal(at(limit, here)[sent_later], discrete.HELD_WITHIN * following[sent_later]):
+        if not np.array_equal(at(limit, here)[sent_later], discrete.MAX_STEPS * following[sent_later]):
             ledger.refuse("has a receiving_limit that does not belong to its grid")
 
 
@@ -185,7 +185,7 @@ def _through_a_server(run: Result, ledger: Ledger) -> tuple[Tier, FloatArray]:
     del run
     ledger.text("medium", ("Server",))
     ledger.text("publish", ("last", "average"))
-    ledger.demand_tables("sending_noise", "receiving_step", "receiving_newest")
+    ledger.require_tables("sending_noise", "receiving_step", "receiving_newest")
     for name in ("receiving_step", "receiving_newest"):
         ledger.per_epoch(name)
     ledger.per_node("power")
@@ -197,7 +197,7 @@ def _through_a_server(run: Result, ledger: Ledger) -> tuple[Tier, FloatArray]:
 def _in_silence(run: Result, ledger: Ledger) -> tuple[Tier, FloatArray]:
     """Everybody alone: nothing is sent, and what is published is where all started."""
     ledger.text("medium", ("Silence",))
-    ledger.demand_tables("receiving_step")
+    ledger.require_tables("receiving_step")
     ledger.per_epoch("receiving_step")
     ledger.per_node("power")
     if np.asarray(run.published != 0).any():
@@ -235,7 +235,7 @@ def sensitivity(ledger: Ledger) -> FloatArray:
     return np.full(ledger.nodes, np.inf) if clipping == "none" else found
 
 
-def _demand_mixing(ledger: Ledger, amplitude: FloatArray, sends: FloatArray | None) -> None:
+def _require_mixing(ledger: Ledger, amplitude: FloatArray, sends: FloatArray | None) -> None:
     """The mixed point is made of what was sent, the node's own noisy signal among it, with weights that sum to 1.
 
     Own term: kept = (1 - d/R) / amplitude. Any other coefficient is that of a point which is not the public one. A node
@@ -273,7 +273,7 @@ def _times(sensitivity: FloatArray, ratio: FloatArray) -> FloatArray:
     """Their product; a gradient that nothing bounds costs infinitely much, unless it is never sent."""
     with np.errstate(invalid="ignore", over="ignore"):
         mu = np.where(ratio == 0, 0.0, sensitivity * ratio)
-    return np.where(mu > LARGEST, np.inf, mu)
+    return np.where(mu > LARGEST_NUMBER, np.inf, mu)
 
 
 def _judged(mu: float, promised: float) -> str:

@@ -73,7 +73,7 @@ def _show_nodes(console: Console, plan: "Plan") -> None:
     order = np.argsort(-certified.epsilon, kind="stable")[:_NODES_SHOWN]
     title = "Nodes" if plan.network.nodes <= _NODES_SHOWN else f"The {_NODES_SHOWN} nodes that pay most"
     headings = ("node", "degree", "power", "alpha", "beta", "pi", "noise s_1", "mu", "epsilon certified")
-    first_noise = np.sqrt(plan.beta / plan.alpha) * plan.noise_to_step * plan.schedule.noise_course[0]
+    first_noise = np.sqrt(plan.beta / plan.alpha) * plan.noise_to_step * plan.schedule.noise_schedule[0]
     numbers = (plan.network.power, plan.alpha, plan.beta, plan.perron, first_noise, certified.mu, certified.epsilon)
     rows = (
         (str(node), f"{plan.network.degree[node]:.0f}", *(f"{values[node]:.4g}" for values in numbers))

@@ -57,9 +57,9 @@ def audit(
     from murmurcast.experiments import load as experiment_files
 
     if out is not None:
-        from murmurcast.reports.runs import demand_path
+        from murmurcast.reports.runs import require_path
 
-        demand_path(out)
+        require_path(out)
     members = None if coalition is None else _members(coalition)
     experiment = experiment_files.load(file, overrides(sets))
     with _progress_bar.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):

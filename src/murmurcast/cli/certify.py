@@ -48,11 +48,11 @@ def certify(
     from murmurcast.runs.result import CERTIFICATE, load_run
 
     usual = runs[0] / CERTIFICATE if len(runs) == 1 else None
-    _demand_once(runs)
+    _require_once(runs)
     for folder in runs:
-        _demand_not_stopped(folder)
+        _require_not_stopped(folder)
     if out is not None:
-        _demand_free(out)
+        _require_free(out)
     try:
         loaded = [load_run(folder) for folder in runs]
         found = recompute(_named(loaded, runs), delta)
@@ -78,7 +78,7 @@ def certify(
         raise typer.Exit(1)
 
 
-def _demand_once(runs: list[Path]) -> None:
+def _require_once(runs: list[Path]) -> None:
     places = [folder.resolve() for folder in runs]
     for place, folder in zip(places, runs, strict=True):
         if places.count(place) > 1:
@@ -97,7 +97,7 @@ def _is_altered(folder: Path) -> bool:
     return False
 
 
-def _demand_not_stopped(folder: Path) -> None:
+def _require_not_stopped(folder: Path) -> None:
     """A run that was stopped by hand has no ledger, and its stop was not fixed beforehand."""
     from murmurcast.runs import checkpoint
     from murmurcast.runs.result import CHECKPOINT, EXPERIMENT, RUN
@@ -122,11 +122,11 @@ def _named(loaded: "list[Result]", folders: list[Path]) -> "list[Result]":
     return [replace(run, info=run.info | {"name": str(folder)}) for run, folder in zip(loaded, folders, strict=True)]
 
 
-def _demand_free(path: Path) -> None:
+def _require_free(path: Path) -> None:
     """The file can be written, and nobody else's is lost."""
     from murmurcast import _files
 
-    _files.demand_writable(path)
+    _files.require_writable(path)
     if path.exists() and not _is_ours(path):
         raise Error(f"{path} was not written by {_MADE_BY}", hint="choose another file with --out")
 
@@ -142,7 +142,7 @@ def _is_ours(path: Path) -> bool:
 def _write(path: Path, values: dict[str, Any]) -> None:
     from murmurcast import _files
 
-    _demand_free(path)
+    _require_free(path)
     _files.write_atomically(path, (json_text(values, indent=2) + "\n").encode())
 
 

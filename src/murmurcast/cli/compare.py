@@ -14,20 +14,21 @@ def compare(
         str | None,
         typer.Option(help="What to compare, such as published_accuracy. Default: own_accuracy, or own_loss."),
     ] = None,
-    mark: Annotated[
+    target: Annotated[
         float | None, typer.Option(help="Time how soon runs reach this. Default: what the weakest ends with.")
     ] = None,
-    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the courses as .png, .pdf or .svg.")] = None,
+    mark: Annotated[float | None, typer.Option(hidden=True, help="The former name of --target.")] = None,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the curves as .png, .pdf or .svg.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set runs side by side: where they ended, how far seeds and nodes lie apart, how soon they reached a mark.
+    """Set runs side by side: where they ended, how far seeds and nodes lie apart, how soon they reached a target.
 
     Examples:
         murmurcast compare runs/ours runs/rival
 
-        murmurcast compare runs/* --metric published_accuracy --mark 0.8
+        murmurcast compare runs/* --metric published_accuracy --target 0.8
 
-        murmurcast compare runs/ours runs/rival --figure courses.pdf
+        murmurcast compare runs/ours runs/rival --figure curves.pdf
     """
     from murmurcast import _files
     from murmurcast.reports import plots
@@ -35,15 +36,15 @@ def compare(
     from murmurcast.runs.result import load_run
 
     if figure is not None:
-        plots.demand_format(figure)
-        _files.demand_writable(figure)
+        plots.require_format(figure)
+        _files.require_writable(figure)
     loaded = [load_run(folder) for folder in runs]
-    found = side_by_side(*loaded, metric=metric, mark=mark)
+    found = side_by_side(*loaded, metric=metric, target=mark if target is None else target)
     if figure is not None:
-        plots.save(plots.courses_figure(loaded, found.metric), figure)
+        plots.save(plots.curves_figure(loaded, found.metric), figure)
     if as_json:
         rows = [row._asdict() for row in found.rows]
-        echo_json({"metric": found.metric, "mark": found.mark, "runs": rows})
+        echo_json({"metric": found.metric, "target": found.target, "runs": rows})
         return
     from murmurcast.cli import _tables
 

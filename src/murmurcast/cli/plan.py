@@ -81,7 +81,7 @@ def plan(
     if file is None:
         raise Error("no experiment file is given", hint="make one: murmurcast plan --example paper-1 > my.toml")
     if figure is not None:
-        _demand_figure_possible(figure)
+        _require_figure_possible(figure)
     coalitions = [_members(names) for names in observer or []]
     experiment = experiment_files.load(file, overrides(sets))
     found = _work(experiment, file.parent, coalitions, collusion)
@@ -136,13 +136,13 @@ def _collusion(plan: "Plan", how_much: HowMuch, tell: "Stage") -> "Collusion | N
     return plan.collusion(**seconds, on_coalition=report)
 
 
-def _demand_figure_possible(figure: Path) -> None:
+def _require_figure_possible(figure: Path) -> None:
     """Before the work, not after it."""
     from murmurcast import _files
     from murmurcast.reports import plots
 
-    plots.demand_format(figure)
-    _files.demand_writable(figure)
+    plots.require_format(figure)
+    _files.require_writable(figure)
 
 
 def _members(names: str) -> tuple[int, ...]:

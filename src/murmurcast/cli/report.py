@@ -15,7 +15,7 @@ def report(
         typer.Option("--out", "-o", metavar="FILE", help="Where to write the page. An earlier report is overwritten."),
     ] = Path("report.html"),
 ) -> None:
-    """Write one page about runs: courses, networks, power split, privacy, settings, how to cite.
+    """Write one page about runs: curves, networks, power split, privacy, settings, how to cite.
 
     The page is one file, opens in any browser, and needs no network.
 
@@ -27,6 +27,6 @@ def report(
     from murmurcast.reports import runs as pages
     from murmurcast.runs.result import load_run
 
-    pages.demand_path(out)
+    pages.require_path(out)
     pages.report([load_run(folder) for folder in runs], out)
     typer.echo(f"{_check.printable(str(out))}, {out.stat().st_size / 2**20:.1f} MiB")

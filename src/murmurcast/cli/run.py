@@ -10,7 +10,7 @@ from murmurcast import _check
 from murmurcast.cli._options import AsJson, Sets, echo_json, overrides
 from murmurcast.errors import Error
 
-_MOST_SEEDS = 100_000
+MAX_SEEDS = 100_000
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,16 +50,16 @@ def run(
     from murmurcast.engine import secure
     from murmurcast.experiments import load as experiment_files
     from murmurcast.runs import run as runner
-    from murmurcast.runs.result import EXPERIMENT, demand_folder
+    from murmurcast.runs.result import EXPERIMENT, require_folder
 
     changed = overrides(sets) | ({} if seeds is None else {"run.seeds": str(seeds)})
     experiment = experiment_files.load(file, changed)
     section, folder = experiment.run, out or Path("runs") / file.stem
     seeds_of_run = _seeds(experiment)
-    runner.demand_settings(seeds_of_run, section.evaluate_every, section.checkpoint_every, section.precision)
-    runner.demand_one_go(experiment.privacy.noise_source, seeds_of_run, resume, section.checkpoint_every)
+    runner.require_settings(seeds_of_run, section.evaluate_every, section.checkpoint_every, section.precision)
+    runner.require_one_go(experiment.privacy.noise_source, seeds_of_run, resume, section.checkpoint_every)
     text = experiment.as_toml()
-    _demand_free(folder, text, resume)
+    _require_free(folder, text, resume)
     console = Console(stderr=True)
     with console.status("reading the experiment") as status:
 
@@ -69,10 +69,10 @@ def run(
         problem = experiment.build_problem(experiment.build_network(file.parent).nodes, file.parent, stage)
         plan = experiment.build_plan(file.parent, stage, problem)
         algorithm = experiment.build_algorithm(plan)
-        runner.demand_planned_for(algorithm, problem)
-        secure.demand(algorithm, problem, section.precision)
-        demand_folder(folder)
-        _demand_space(folder, problem, _seeds(experiment))
+        runner.require_planned_for(algorithm, problem)
+        secure.require(algorithm, problem, section.precision)
+        require_folder(folder)
+        _require_space(folder, problem, _seeds(experiment))
         _write_beginning(folder, {EXPERIMENT: text.encode()}, _network_file(experiment, file.parent))
         _draw_partition(problem, folder)
     if not as_json:
@@ -147,18 +147,18 @@ def _seeds(experiment: "Experiment") -> tuple[int, ...]:
     given = experiment.run.seeds
     if isinstance(given, int):
         _check.at_least(1, **{"run.seeds": given})
-        if given > _MOST_SEEDS:
-            raise Error(f"run.seeds is {given}, more than {_MOST_SEEDS}", hint="give a smaller number, or a list")
+        if given > MAX_SEEDS:
+            raise Error(f"run.seeds is {given}, more than {MAX_SEEDS}", hint="give a smaller number, or a list")
         return tuple(range(given))
     return tuple(given)
 
 
-def _demand_free(folder: Path, text: str, resume: bool) -> None:
+def _require_free(folder: Path, text: str, resume: bool) -> None:
     """The folder is new, or holds the beginning of this very run."""
-    from murmurcast.runs.result import EXPERIMENT, demand_place, demand_unused
+    from murmurcast.runs.result import EXPERIMENT, require_place, require_unused
 
-    demand_place(folder)
-    demand_unused(folder, resume)
+    require_place(folder)
+    require_unused(folder, resume)
     if not resume:
         if folder.exists() and any(folder.iterdir()):
             raise Error(f"{folder} is not empty", hint="choose another folder with --out; nothing is overwritten")
@@ -193,7 +193,7 @@ def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
     return found
 
 
-def _demand_space(folder: Path, problem: "Problem", seeds: tuple[int, ...]) -> None:
+def _require_space(folder: Path, problem: "Problem", seeds: tuple[int, ...]) -> None:
     """There is room for a checkpoint and the published models, known before training starts."""
     needed = 8 * problem.nodes * problem.dim * len(seeds) * 4 + 2**20
     free = shutil.disk_usage(folder).free

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
-_MOST = 10**9  # bytes; no set of this format is larger
+MAX_BYTES = 10**9  # bytes; no set of this format is larger
 
 
 def parse_idx(content: bytes) -> Bytes:
@@ -33,7 +33,7 @@ def parse_idx(content: bytes) -> Bytes:
 def _unzipped(content: bytes) -> bytes:
     unpacker = zlib.decompressobj(wbits=31)
     try:
-        plain = unpacker.decompress(content, _MOST)
+        plain = unpacker.decompress(content, MAX_BYTES)
     except zlib.error:
         raise ValueError("a damaged gzip file") from None
     if not unpacker.eof:

@@ -105,7 +105,7 @@ class Dirichlet:
                 "dirichlet shares out labels, and these targets are values",
                 hint='use "sorted", "shards", "iid" or "quantity"',
             )
-        _demand_minimum(self.minimum, len(targets), nodes)
+        _require_minimum(self.minimum, len(targets), nodes)
         totals = np.bincount(targets)
         bounds = self._bounds(generator, totals, nodes)
         order = np.lexsort([generator.random(len(targets)), targets])  # by label, shuffled within
@@ -148,7 +148,7 @@ class QuantitySkew:
 
     def deal(self, generator: np.random.Generator, targets: NDArray[Any], nodes: int) -> list[Rows]:
         """Random parts of random sizes."""
-        _demand_minimum(self.minimum, len(targets), nodes)
+        _require_minimum(self.minimum, len(targets), nodes)
         spare = len(targets) - nodes * self.minimum
         share = generator.dirichlet(np.full(nodes, self.concentration))
         extra = np.minimum(np.rint(np.cumsum(share) * spare).astype(np.int64), spare)[:-1]
@@ -254,7 +254,7 @@ def _abbreviated(items: list[str], most: int, marked: bool = True) -> list[str]:
     return [*items[:_SHOWN_FIRST], "..." if marked else "", items[-1]]
 
 
-def _demand_minimum(minimum: int, examples: int, nodes: int) -> None:
+def _require_minimum(minimum: int, examples: int, nodes: int) -> None:
     if minimum * nodes > examples:
         raise Error(
             f"{examples} examples do not give {nodes} nodes {minimum} each",

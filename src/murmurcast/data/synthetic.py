@@ -7,7 +7,7 @@ from murmurcast.data.base import Dataset, from_pool
 from murmurcast.errors import Error
 
 _LEAST_SQUARES, _LOGISTIC = 2, 3  # the purposes of the draws, beside the seed
-_MOST = 10**9  # numbers in one set
+MAX_ENTRIES = 10**9  # numbers in one set
 
 
 def least_squares(
@@ -30,7 +30,7 @@ def least_squares(
         heterogeneity: How strongly a hidden standard normal factor of every example moves both its features and the
             parameters its value comes from. Nodes cut by "sorted" then want different parameters.
     """
-    _demand_size(examples, features, seed)
+    _require_size(examples, features, seed)
     if 0.8 * examples < features:
         raise Error(
             f"{examples} examples do not settle {features} parameters",
@@ -59,7 +59,7 @@ def logistic(examples: int = 1000, features: int = 10, classes: int = 3, seed: i
         seed: Of the truth and of all draws.
     """
     _check.at_least(2, classes=classes)
-    _demand_size(examples, features * classes, seed)
+    _require_size(examples, features * classes, seed)
     generator = np.random.default_rng([seed, _LOGISTIC])
     truth = generator.standard_normal((classes, features)) / np.sqrt(features)
     bias = 0.3 * generator.standard_normal(classes)
@@ -76,9 +76,9 @@ def logistic(examples: int = 1000, features: int = 10, classes: int = 3, seed: i
     return made
 
 
-def _demand_size(examples: int, numbers: int, seed: int) -> None:
+def _require_size(examples: int, numbers: int, seed: int) -> None:
     _check.at_least(0, seed=seed)
     _check.at_least(5, examples=examples)
     _check.at_least(1, features=numbers)
-    if examples * numbers > _MOST:
+    if examples * numbers > MAX_ENTRIES:
         raise Error(f"{examples} examples are too many to draw at this size", hint="lower examples or features")

@@ -24,7 +24,7 @@ from murmurcast.engine.sharding import Layout
 from murmurcast.problems.base import Problem
 
 _BLOCK_BYTES = 2 * 2**20  # of what a block of nodes works on
-_EVALUATED_TOGETHER = 16  # models that share one pass over the test part
+_MODELS_PER_EVALUATION = 16  # models that share one pass over the test part
 
 
 class Carry(NamedTuple):
@@ -79,7 +79,7 @@ def program(
     algorithm: Algorithm, problem: Problem, layout: Layout, seeds: tuple[int, ...], dtype: DTypeLike
 ) -> Program:
     """Compiles a run of an algorithm on a problem."""
-    secure.demand(algorithm, problem, dtype)
+    secure.require(algorithm, problem, dtype)
     given, specs = _given(algorithm, problem, layout, seeds, dtype)
     everything = layout.by_node_and_seed
     rounds = partial(_rounds, algorithm, problem, layout, np.dtype(dtype))
@@ -262,7 +262,7 @@ def _evaluate(
 
     def of(models: jax.Array) -> dict[str, jax.Array]:
         return _over_nodes(
-            max(1, _EVALUATED_TOGETHER // models.shape[1]),
+            max(1, _MODELS_PER_EVALUATION // models.shape[1]),
             jax.vmap(lambda model: problem.evaluate(model, test)),
             (models,),
         )

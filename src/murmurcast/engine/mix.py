@@ -63,11 +63,11 @@ def channel(
         total = layout.sum_over_nodes(sent)
         return jnp.zeros(len(sent)), lambda _: total
     if isinstance(hearing, Dense):
-        signals = layout.everybodys(sent)
+        signals = layout.gather_nodes(sent)
         heard = hearing.gains @ signals.reshape(len(signals), -1)
         return heard.reshape(sent.shape), lambda heard: heard
     if isinstance(hearing, Sparse):
-        signals = layout.everybodys(sent.reshape(-1, *sent.shape[2:]) if isinstance(medium, Slots) else sent)
+        signals = layout.gather_nodes(sent.reshape(-1, *sent.shape[2:]) if isinstance(medium, Slots) else sent)
         return hearing, lambda listed: jnp.tensordot(listed.gains, signals[listed.signals], axes=1)
     return jnp.zeros(len(sent)), lambda _: jnp.zeros_like(sent[0])
 

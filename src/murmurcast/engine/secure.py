@@ -26,11 +26,11 @@ from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
 from murmurcast.problems.base import Problem
 
-_PIECE = 2**17  # integers drawn at once: enough to make a call worth its while
-_MANY = 2**18  # integers from which more than one thread is worth its while
-_HELD = 2**20  # integers of some epochs that are drawn ahead, unless one epoch needs more
+_INTEGERS_PER_CALL = 2**17  # integers drawn at once: enough to make a call worth its while
+_MIN_INTEGERS_FOR_THREADS = 2**18  # integers from which more than one thread is worth its while
+_MAX_INTEGERS_AHEAD = 2**20  # integers of some epochs that are drawn ahead, unless one epoch needs more
 _EXPONENTIAL_OFF = 16 * 2.0**-53  # 8 roundings of it, and 8 of what it is compared with
-_WORST_RADIUS = 2.0**51
+_MAX_RADIUS_IN_STEPS = 2.0**51
 
 
 def is_secure(plan: Plan) -> bool:
@@ -69,7 +69,7 @@ def draw(std: FloatArray, size: int, from_: tuple[Source, ...]) -> FloatArray:
         from_: Sources of random words; a source is used by one thread only.
     """
     found = np.empty((len(std), size))
-    high, wide = max(1, _PIECE // size), min(size, _PIECE)
+    high, wide = max(1, _INTEGERS_PER_CALL // size), min(size, _INTEGERS_PER_CALL)
     pieces = [
         (slice(row, row + high), slice(column, column + wide))
         for row in range(0, len(std), high)
@@ -80,7 +80,7 @@ def draw(std: FloatArray, size: int, from_: tuple[Source, ...]) -> FloatArray:
         for rows, columns in pieces[number :: len(busy)]:
             discrete.fill(found[rows, columns], std[rows], busy[number])
 
-    busy = from_ if found.size >= _MANY else from_[:1]
+    busy = from_ if found.size >= _MIN_INTEGERS_FOR_THREADS else from_[:1]
     if len(busy) == 1:
         fill(0)
     else:
@@ -92,7 +92,7 @@ def draw(std: FloatArray, size: int, from_: tuple[Source, ...]) -> FloatArray:
 def epochs_ahead(algorithm: Algorithm, problem: Problem, layout: Layout) -> int:
     """For how many epochs noise is drawn at once: small networks save calls by it."""
     each = layout.filled_nodes * layout.filled_seeds * problem.dim
-    return max(1, min(_HELD // each, algorithm.plan.schedule.epochs))
+    return max(1, min(_MAX_INTEGERS_AHEAD // each, algorithm.plan.schedule.epochs))
 
 
 def by_epoch(layout: Layout) -> Spec:
@@ -120,7 +120,7 @@ def feeder(algorithm: Algorithm, problem: Problem, layout: Layout) -> Callable[[
     return feed
 
 
-def demand(algorithm: Algorithm, problem: Problem, dtype: Any) -> None:
+def require(algorithm: Algorithm, problem: Problem, dtype: Any) -> None:
     """What secure noise needs, where a plan asks for it: Algorithm 1, float64, a grid that is fine enough."""
     plan = algorithm.plan
     if not is_secure(plan):
@@ -148,12 +148,12 @@ def demand(algorithm: Algorithm, problem: Problem, dtype: Any) -> None:
             "standard deviations",
             hint="ask for more noise: a smaller epsilon, a larger noise_to_step, or fewer epochs",
         )
-    _demand_fine(algorithm, problem)
-    _demand_exponential()
+    _require_fine(algorithm, problem)
+    _require_exponential()
     source()  # says so now if it cannot be had
 
 
-def _demand_exponential() -> None:
+def _require_exponential() -> None:
     """The compiled exponential is as good here as the sampler's bound takes it to be, fast mathematics or not."""
     points = -np.geomspace(1e-6, 160.0, 512)
     with jax.enable_x64(True):
@@ -166,13 +166,13 @@ def _demand_exponential() -> None:
         )
 
 
-def _demand_fine(algorithm: Algorithm, problem: Problem) -> None:
+def _require_fine(algorithm: Algorithm, problem: Problem) -> None:
     """A ball is so small against the grid that its projection is off by less than a quarter step in each coordinate."""
     boxed = getattr(problem, "box", None) is not None  # clipping to a box is exact
     spacing = float(np.min(algorithm.sending.spacing))
     if boxed or problem.radius is None:
         return
-    largest = _WORST_RADIUS * np.sqrt(problem.dim) * spacing / (problem.dim + 32)
+    largest = _MAX_RADIUS_IN_STEPS * np.sqrt(problem.dim) * spacing / (problem.dim + 32)
     if problem.radius > largest:
         raise Error(
             f"the radius is {problem.radius:g}; beside so little noise, rounding is counted only up to {largest:.3g}",

@@ -73,7 +73,7 @@ class Layout(NamedTuple):
         """The array on its devices."""
         return jax.device_put(array, NamedSharding(self.mesh, spec))
 
-    def everybodys(self, values: jax.Array) -> jax.Array:
+    def gather_nodes(self, values: jax.Array) -> jax.Array:
         """Inside a device's program: [all nodes, ...] from every device's own nodes."""
         return jax.lax.all_gather(values, "node", tiled=True) if self.axis == "node" else values
 

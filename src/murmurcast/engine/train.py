@@ -66,13 +66,13 @@ def evaluate(program: Program, layout: Layout, point: Point) -> Point:
     return point._replace(records=(*point.records, Record(point.epoch, point.seconds, figures)))
 
 
-def taken_out(layout: Layout, carry: Carry) -> Carry:
+def to_host(layout: Layout, carry: Carry) -> Carry:
     """The carry of the real nodes and seeds, as NumPy arrays."""
     return jax.tree.map(lambda leaf: np.asarray(leaf)[: layout.nodes, : layout.seeds], carry)
 
 
-def put_back(layout: Layout, like: Carry, leaves: list[NDArray[Any]]) -> Carry:
-    """The inverse of `taken_out`, from its leaves, whatever the number of devices; `like` lends the structure."""
+def from_host(layout: Layout, like: Carry, leaves: list[NDArray[Any]]) -> Carry:
+    """The inverse of `to_host`, from its leaves, whatever the number of devices; `like` lends the structure."""
 
     def filled(leaf: NDArray[Any]) -> jax.Array:
         missing = layout.filled_seeds - leaf.shape[1]

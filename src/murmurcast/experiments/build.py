@@ -147,7 +147,7 @@ class Experiment(Section):
         partition = self.build_partition(nodes, folder, on_stage)
         make = SoftmaxRegression if section.kind == "softmax" else RidgeRegression
         problem = make(data=partition, l2=section.l2, batch=section.batch, **common)
-        self._demand_known(problem)
+        self._require_known(problem)
         return problem
 
     def build_plan(
@@ -284,7 +284,7 @@ class Experiment(Section):
             if given:
                 raise Error(f"{what} has no meaning with a quadratic problem", hint="remove it")
 
-    def _demand_known(self, problem: "Problem") -> None:
+    def _require_known(self, problem: "Problem") -> None:
         """What the file says of the problem besides the data agrees with the data."""
         dim, examples = self.problem.dim, self.privacy.examples_per_node
         if dim is not None and dim != problem.dim:

@@ -16,11 +16,11 @@ from murmurcast.experiments.schema import Gain, PartitionRule
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LARGEST_FILE = 16 * 2**20
+MAX_FILE_BYTES = 16 * 2**20
 _UNIONS: "dict[tuple[Any, ...], Any]" = {("network", "gain"): Gain, ("data", "partition"): PartitionRule}
-_DEEPEST = 32  # levels of a file; its own sections have four
+MAX_DEPTH = 32  # levels of a file; its own sections have four
 # tomllib takes time and memory that grow with the square of a key's parts.
-_DEEP_KEY = re.compile(rf"(?<![^\s.,=\[\]{{}}#])(?:[^\s.,=\[\]{{}}#]++[ \t]*+\.[ \t]*+){{{_DEEPEST}}}")
+_DEEP_KEY = re.compile(rf"(?<![^\s.,=\[\]{{}}#])(?:[^\s.,=\[\]{{}}#]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}")
 _SEE = "see a whole file with: murmurcast plan --example paper-1"
 
 
@@ -28,7 +28,7 @@ def load(path: Path | str, overrides: "Mapping[str, str] | None" = None) -> Expe
     """Reads an experiment file; `overrides` maps dotted keys to TOML values that replace the file's."""
     path = Path(path)
     _check.readable(path)
-    if path.stat().st_size > _LARGEST_FILE:
+    if path.stat().st_size > MAX_FILE_BYTES:
         raise Error(
             f"{path} has {path.stat().st_size / 1e6:.0f} MB, far too much for an experiment file",
             hint='keep large gain matrices in a file of their own: [network] file = "gains.npz"',
@@ -41,13 +41,13 @@ def parse(content: bytes, name: str, overrides: "Mapping[str, str] | None" = Non
     try:
         text = content.decode("utf-8-sig")
         if _DEEP_KEY.search(text):
-            raise ValueError(f"a key of more than {_DEEPEST} parts")
+            raise ValueError(f"a key of more than {MAX_DEPTH} parts")
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as problem:  # tomllib lets through what int() says of too many digits
         raise Error(f"{name} is not TOML: {problem}", hint=_SEE) from None
     for key, value in (overrides or {}).items():
         _override(values, key, value)
-    _demand_plain(values)
+    _require_plain(values)
     try:
         return Experiment.model_validate(values)
     except ValidationError as problem:
@@ -69,8 +69,8 @@ def example(name: str) -> str:
 
 def _override(values: dict[str, Any], key: str, value: str) -> None:
     *sections, last = key.split(".")
-    if len(sections) > _DEEPEST:
-        raise Error(f"--set {key[:40]}...: a key of more than {_DEEPEST} parts", hint="write --set section.key=value")
+    if len(sections) > MAX_DEPTH:
+        raise Error(f"--set {key[:40]}...: a key of more than {MAX_DEPTH} parts", hint="write --set section.key=value")
     if not last or not all(sections):
         raise Error(f'--set {key}={value}: "{key}" is not a key', hint="write --set section.key=value")
     for section in sections:
@@ -86,13 +86,13 @@ def _override(values: dict[str, Any], key: str, value: str) -> None:
     values[last] = parsed["value"]
 
 
-def _demand_plain(values: dict[str, Any]) -> None:
+def _require_plain(values: dict[str, Any]) -> None:
     """Nothing is nested so deeply, and no number so large, that it could not even be named in an error."""
     left: list[tuple[str, Any, int]] = [(key, value, 1) for key, value in values.items()]
     while left:
         key, value, depth = left.pop()
-        if depth > _DEEPEST:
-            raise Error(f"{key} is nested more than {_DEEPEST} levels deep", hint=_SEE)
+        if depth > MAX_DEPTH:
+            raise Error(f"{key} is nested more than {MAX_DEPTH} levels deep", hint=_SEE)
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise Error(f"{key} has a number of more than 64 bits", hint="give a smaller one, or one with a point")
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

@@ -185,7 +185,7 @@ def _valid_links(gains: ArrayLike | csr_array) -> csr_array:
     reverse.sort_indices()
     if not (np.array_equal(links.indptr, reverse.indptr) and np.array_equal(links.indices, reverse.indices)):
         _name_one_way_link(links)
-    _demand_connected(links)
+    _require_connected(links)
     for part in (links.data, links.indices, links.indptr):
         part.flags.writeable = False
     return links
@@ -209,7 +209,7 @@ def _name_one_way_link(links: csr_array) -> None:
     )
 
 
-def _demand_connected(links: csr_array) -> None:
+def _require_connected(links: csr_array) -> None:
     count, label = csgraph.connected_components(links, directed=True, connection="strong")
     if count == 1:
         return

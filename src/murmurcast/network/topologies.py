@@ -17,7 +17,7 @@ from murmurcast.network.gains import GainModel, Uniform
 from murmurcast.network.graph import Network
 
 _UNIFORM = Uniform()
-_MOST_LINKS = 2e7
+MAX_LINKS = 2e7
 
 
 def diamond(*, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
@@ -29,7 +29,7 @@ def diamond(*, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0
 def complete(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
     """Everybody hears everybody."""
     _check.at_least(2, nodes=nodes)
-    _demand_reasonable(nodes * (nodes - 1))
+    _require_reasonable(nodes * (nodes - 1))
     graph = nx.complete_graph(nodes)
     return _build(graph, nx.circular_layout(graph), gain, power, seed)
 
@@ -37,7 +37,7 @@ def complete(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, 
 def ring(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
     """Everybody hears the two beside them, in a circle."""
     _check.at_least(3, nodes=nodes)
-    _demand_reasonable(2 * nodes)
+    _require_reasonable(2 * nodes)
     graph = nx.cycle_graph(nodes)
     return _build(graph, nx.circular_layout(graph), gain, power, seed)
 
@@ -45,14 +45,14 @@ def ring(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed
 def path(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
     """A line of nodes, one apart."""
     _check.at_least(2, nodes=nodes)
-    _demand_reasonable(2 * nodes)
+    _require_reasonable(2 * nodes)
     return _build(nx.path_graph(nodes), {node: (float(node), 0.0) for node in range(nodes)}, gain, power, seed)
 
 
 def star(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
     """Node 0 hears and is heard by all others, who do not hear each other."""
     _check.at_least(2, nodes=nodes)
-    _demand_reasonable(2 * nodes)
+    _require_reasonable(2 * nodes)
     around = nx.circular_layout(nx.cycle_graph(nodes - 1))
     spots = {0: (0.0, 0.0)} | {node + 1: spot for node, spot in around.items()}
     return _build(nx.star_graph(nodes - 1), spots, gain, power, seed)
@@ -62,7 +62,7 @@ def grid(rows: int, columns: int, *, gain: GainModel = _UNIFORM, power: ArrayLik
     """A rectangle of nodes, one apart, numbered row by row."""
     _check.at_least(1, rows=rows, columns=columns)
     _check.at_least(2, nodes=rows * columns)
-    _demand_reasonable(4 * rows * columns)
+    _require_reasonable(4 * rows * columns)
     graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, columns), ordering="sorted")
     spots = {node: (float(node % columns), -float(node // columns)) for node in graph}
     return _build(graph, spots, gain, power, seed)
@@ -75,7 +75,7 @@ def erdos_renyi(
     _check.at_least(2, nodes=nodes)
     if not 0 < probability <= 1:
         raise Error(f"probability is {probability:g}, expected above 0 and at most 1", hint="try 2 ln(nodes) / nodes")
-    _demand_reasonable(nodes + probability * nodes * nodes)
+    _require_reasonable(nodes + probability * nodes * nodes)
     return _build(nx.fast_gnp_random_graph(nodes, probability, seed=seed), None, gain, power, seed)
 
 
@@ -90,17 +90,17 @@ def geometric(
     _check.at_least(2, nodes=nodes)
     reach = math.sqrt(5 * math.log(nodes + 1) / (math.pi * nodes)) if radius is None else radius
     _check.positive(radius=reach)
-    _demand_reasonable(nodes + nodes * nodes * min(1.0, math.pi * reach * reach))
+    _require_reasonable(nodes + nodes * nodes * min(1.0, math.pi * reach * reach))
     spots = np.random.default_rng(seed).uniform(size=(nodes, 2))
     where = dict(enumerate(map(tuple, spots.tolist())))
     return _build(nx.random_geometric_graph(nodes, reach, pos=where), where, gain, power, seed)
 
 
-def _demand_reasonable(links: float) -> None:
+def _require_reasonable(links: float) -> None:
     """Before a generator fills the memory."""
-    if links > _MOST_LINKS:
+    if links > MAX_LINKS:
         raise Error(
-            f"the network would have about {links:.2g} links, more than {_MOST_LINKS:.2g}",
+            f"the network would have about {links:.2g} links, more than {MAX_LINKS:.2g}",
             hint="take fewer nodes, a smaller radius or probability, or read a network from a file",
         )
 

@@ -17,7 +17,7 @@ from murmurcast.network.graph import Network
 
 Z = Literal["recursive", "perron"]
 _RECURSIVE_UP_TO = 3000  # nodes: z is nodes x nodes
-_MOST_Z = 2e8  # numbers: epochs x nodes
+MAX_Z_ENTRIES = 2e8  # numbers: epochs x nodes
 
 
 class Mixing(NamedTuple):
@@ -110,7 +110,7 @@ def z_diagonal(weights: csr_array, epochs: int, start: Z) -> FloatArray:
             f"the z recursion of {nodes} nodes needs {nodes} x {nodes} numbers",
             hint='set z = "perron": z is free of data, so it may be run to its limit before training',
         )
-    if nodes * epochs > _MOST_Z:
+    if nodes * epochs > MAX_Z_ENTRIES:
         raise Error(
             f"the z recursion of {nodes} nodes over {epochs} epochs needs {nodes * epochs:.2g} numbers",
             hint='set z = "perron", or lower schedule.epochs',

@@ -160,10 +160,10 @@ class Plan:
         network: The network.
         problem: What was known of the problem.
         budget: What was asked for.
-        schedule: Epochs, steps and the time course of the noise.
+        schedule: Epochs, steps and the schedule of the noise.
         rule: How alpha was chosen.
         alpha: [nodes] share of power for the model.
-        noise_to_step: [nodes] q; sigma_k,t = q_k times the schedule's noise course.
+        noise_to_step: [nodes] q; sigma_k,t = q_k times the noise schedule.
         theta: The bound of 1/z used in the per-epoch view.
         mixing: Weights, compensation and normaliser.
         z: [epochs, nodes] what node k divides its gradient by in epoch t.
@@ -204,7 +204,7 @@ class Plan:
     @property
     def noise_std(self) -> FloatArray:
         """[epochs, nodes] sigma_k,t, per coordinate, before the power split."""
-        return np.asarray(self.schedule.noise_course[:, None] * self.noise_to_step)
+        return np.asarray(self.schedule.noise_schedule[:, None] * self.noise_to_step)
 
     @property
     def effective_noise(self) -> FloatArray:
@@ -226,7 +226,7 @@ class Plan:
             Formula and range: `murmurcast.privacy.certificate.mu`; epsilon is exact at the budget's delta. With secure
                 noise, `murmurcast.privacy.discrete`: rounding is added to mu, and epsilon is its bound.
         """
-        mu = self._mu(certificates.exposure(self.schedule.steps, self.schedule.noise_course, self.z), self.curve)
+        mu = self._mu(certificates.exposure(self.schedule.steps, self.schedule.noise_schedule, self.z), self.curve)
         return Certificate(mu, self.curve.epsilon(mu, self.budget.delta), self.budget.delta, self.budget.unit)
 
     @cached_property
@@ -275,7 +275,7 @@ class Plan:
             raise Error(
                 f"last is {last!r:.60}, and the plan has {epochs} epochs", hint=f"name epochs from 1 to {epochs}"
             )
-        exposed = certificates.exposure(self.schedule.steps, self.schedule.noise_course, self.z, ends)
+        exposed = certificates.exposure(self.schedule.steps, self.schedule.noise_schedule, self.z, ends)
         return self._mu(exposed, run_curve(self.problem, self.budget.noise_source, int(ends.max())))
 
     def until(self, epochs: int) -> "Plan":
@@ -339,15 +339,15 @@ class Plan:
         """What is sent over what may be, and the public factor; None where `problem.dim` is unknown."""
         if self.problem.dim is None:
             return None
-        course = self.schedule.noise_course
-        ends = np.array([course.max(), course.min()])[:, None] * self.noise_to_step
+        noise = self.schedule.noise_schedule
+        ends = np.array([noise.max(), noise.min()])[:, None] * self.noise_to_step
         largest, smallest = sent_over_budget(self.alpha, ends, self.problem.dim, self.problem.radius or 0.0)
         return SentPower(largest, smallest, public_scale(largest))
 
     def _mu(self, exposed: FloatArray, curve: Curve) -> FloatArray:
         """[nodes] the certificate's mu of what is exposed."""
-        moved = moved_by(self.problem, self.sensitivity, self.budget.noise_source)
-        return curve.whole(certificates.mu(exposed, self.alpha, self.noise_to_step, moved))
+        moved = effective_sensitivity(self.problem, self.sensitivity, self.budget.noise_source)
+        return curve.with_rounding(certificates.mu(exposed, self.alpha, self.noise_to_step, moved))
 
     def _push(self) -> FloatArray:
         return np.asarray(self.sensitivity * self.schedule.steps[:, None] / self.z)
@@ -380,7 +380,7 @@ def sensitivity(problem: Problem, unit: Unit, nodes: int) -> FloatArray:
     return np.asarray(2 * problem.clip / _check.per_node(nodes, examples_per_node=problem.examples_per_node))
 
 
-def moved_by(problem: Problem, exact: FloatArray, source: NoiseSource) -> FloatArray:
+def effective_sensitivity(problem: Problem, exact: FloatArray, source: NoiseSource) -> FloatArray:
     """[nodes] how far gradients move: S, or what they move by as float64 computes them, where that is counted."""
     if source == "seeded":
         return exact

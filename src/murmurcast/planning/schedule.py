@@ -11,13 +11,13 @@ from murmurcast.errors import Error
 
 Decay = Literal["sqrt", "linear", "constant"]
 NoiseTiming = Literal["paper", "aligned"]
-_MOST_EPOCHS = 10_000_000
+MAX_EPOCHS = 10_000_000
 _EXPONENT = {"sqrt": 0.5, "linear": 1.0, "constant": 0.0}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Steps and the time course of the noise.
+    """Steps and the schedule of the noise.
 
     Args:
         epochs: T, the number of transmissions. They expose the gradients 1..T-1.
@@ -37,8 +37,8 @@ class Schedule:
 
     def __post_init__(self) -> None:
         _check.at_least(2, epochs=self.epochs)
-        if self.epochs > _MOST_EPOCHS:
-            raise Error(f"epochs is {self.epochs}, more than {_MOST_EPOCHS}", hint="lower schedule.epochs")
+        if self.epochs > MAX_EPOCHS:
+            raise Error(f"epochs is {self.epochs}, more than {MAX_EPOCHS}", hint="lower schedule.epochs")
         _check.positive(step=self.step)
         if isinstance(self.noise_to_step, str):
             if self.noise_to_step != "auto":
@@ -58,7 +58,7 @@ class Schedule:
         return np.asarray(self.step / np.arange(1.0, self.epochs + 1) ** _EXPONENT[self.decay])
 
     @property
-    def noise_course(self) -> FloatArray:
+    def noise_schedule(self) -> FloatArray:
         """[epochs] sigma_k,t / q_k, the same for all nodes."""
         steps = self.steps
         return steps if self.noise_timing == "paper" else np.concatenate([steps[:1], steps[:-1]])

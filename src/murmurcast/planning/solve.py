@@ -16,8 +16,17 @@ from murmurcast.errors import Error, Infeasible
 from murmurcast.network.graph import Network
 from murmurcast.network.weights import Mixing, Z, mixing, perron, z_diagonal
 from murmurcast.network.weights import normaliser as resolve_normaliser
-from murmurcast.planning.plan import Budget, Plan, PowerRule, Problem, moved_by, objective_value, run_curve, sensitivity
-from murmurcast.planning.power.certified import certified_alpha, certified_noise, demand_floor
+from murmurcast.planning.plan import (
+    Budget,
+    Plan,
+    PowerRule,
+    Problem,
+    effective_sensitivity,
+    objective_value,
+    run_curve,
+    sensitivity,
+)
+from murmurcast.planning.power.certified import certified_alpha, certified_noise, require_floor
 from murmurcast.planning.power.largest_sum import largest_sum
 from murmurcast.planning.power.least_noise import least_noise
 from murmurcast.planning.power.max_min import even_split, max_min
@@ -80,7 +89,7 @@ def plan(
     resolved = resolve_normaliser(network, normaliser)
     moved = sensitivity(problem, budget.unit, network.nodes)
     # What a total budget is held against; the per-epoch view stays the paper's.
-    counted = moved_by(problem, moved, budget.noise_source)
+    counted = effective_sensitivity(problem, moved, budget.noise_source)
     curve = run_curve(problem, budget.noise_source, schedule.epochs)
     noise = _noise(schedule, budget, network.nodes)
 
@@ -212,7 +221,7 @@ def _automatic_noise(
             f"power.alpha leaves its bounds {rule.minimum:g} to {rule.maximum:g}", hint="move power.min or power.max"
         )
     made, z = mix(alpha)
-    exposed = certificate.exposure(schedule.steps, schedule.noise_course, z)
+    exposed = certificate.exposure(schedule.steps, schedule.noise_schedule, z)
     noise = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta, curve)
     return _Found(alpha, noise, _bound(budget, z), made, z)
 
@@ -229,11 +238,11 @@ def _certified(
     """The largest alpha that the exposure allows, and the exposure that this alpha makes, until both agree."""
 
     def exposed(z: FloatArray) -> FloatArray:
-        return certificate.exposure(schedule.steps, schedule.noise_course, z)
+        return certificate.exposure(schedule.steps, schedule.noise_schedule, z)
 
     _, z = mix(np.full(len(noise), rule.minimum))
     alpha = certified_alpha(exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
-    demand_floor(alpha, rule.minimum, exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
+    require_floor(alpha, rule.minimum, exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
     level = np.full(len(noise), min(float(alpha.min()), rule.maximum))
     even = _Found(level, noise, _bound(budget, z), *mix(level), even=True)
     for _ in range(_ROUNDS):

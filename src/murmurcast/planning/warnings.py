@@ -62,7 +62,7 @@ def _theta_too_small(plan: "Plan") -> list[str]:
 def _power_exceeded(plan: "Plan") -> list[str]:
     sent = plan.sent_power()
     if sent is None:
-        noise = float((plan.beta * (plan.noise_to_step * plan.schedule.noise_course.max()) ** 2).max())
+        noise = float((plan.beta * (plan.noise_to_step * plan.schedule.noise_schedule.max()) ** 2).max())
         if noise <= 1 + 1e-9:
             return []
         return [f"power exceeded: the noise alone takes {noise:.3g} times the budget PER PARAMETER (set problem.dim)"]

@@ -38,12 +38,14 @@ class Certificate(NamedTuple):
     unit: Unit
 
 
-def exposure(steps: FloatArray, noise_course: FloatArray, z: FloatArray, last: FloatArray | None = None) -> FloatArray:
-    """sum_{t=1}^{T-1} ( gamma_t / (z_jj,t course_t+1) )^2: how much a run exposes per unit of sensitivity over noise.
+def exposure(
+    steps: FloatArray, noise_schedule: FloatArray, z: FloatArray, last: FloatArray | None = None
+) -> FloatArray:
+    """sum_{t=1}^{T-1} ( gamma_t / (z_jj,t schedule_t+1) )^2: how much a run exposes per unit of sensitivity over noise.
 
     Args:
         steps: [epochs] gamma_t.
-        noise_course: [epochs] sigma_k,t / q_k.
+        noise_schedule: [epochs] sigma_k,t / q_k.
         z: [epochs, nodes] z_kk,t.
         last: [nodes] the last epoch in which a node sends, fixed before the run; by default all send to the end. What
             node j sends up to epoch last_j exposes its gradients 1..last_j - 1.
@@ -51,8 +53,8 @@ def exposure(steps: FloatArray, noise_course: FloatArray, z: FloatArray, last: F
     Returns:
         [nodes].
     """
-    _check.above_zero(steps=steps, noise_course=noise_course)
-    ratio = (steps[:-1] / noise_course[1:]) ** 2
+    _check.above_zero(steps=steps, noise_schedule=noise_schedule)
+    ratio = (steps[:-1] / noise_schedule[1:]) ** 2
     _check.above_zero(steps_over_noise=ratio)
     if last is not None:
         _check.above_zero(z=z.ravel())

@@ -79,7 +79,7 @@ def collusion(
         seconds: What it may take, roughly; `math.inf` tries all.
         on_coalition: Called with (coalitions done, coalitions in all).
     """
-    linear.demand_numbers(effective_noise, push)
+    linear.require_numbers(effective_noise, push)
     _check.not_negative(seconds=seconds)
     nodes = len(weights)
     each = likely_seconds(nodes, len(push))

@@ -48,7 +48,7 @@ class Curve(NamedTuple):
             )
         return left
 
-    def whole(self, mu_of_steps: FloatArray) -> FloatArray:
+    def with_rounding(self, mu_of_steps: FloatArray) -> FloatArray:
         """The whole mu from that of the gradient steps."""
         return mu_of_steps if self.source == "seeded" else np.asarray(mu_of_steps + self.rounding)
 

@@ -42,7 +42,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 
 FINENESS = 26  # the noise is between 2^26 and 2^27 steps of the grid
-HELD_WITHIN = 2.0**46  # steps of the grid
+MAX_STEPS = 2.0**46  # steps of the grid
 SAMPLER_ERROR = 2.0**-42  # of the logarithm of an integer's probability
 REACH = 16.0  # standard deviations; no noise goes beyond
 _ROUNDOFF = 2.0**-52

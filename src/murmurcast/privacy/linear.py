@@ -92,7 +92,7 @@ def _along(
     weights: FloatArray, observers: tuple[int, ...], effective_noise: FloatArray, push: FloatArray, signs: FloatArray
 ) -> FloatArray:
     """[sequences, nodes] mu of every target along given sequences of signs, [sequences, epochs]; one sweep for all."""
-    demand_numbers(effective_noise, push)
+    require_numbers(effective_noise, push)
     hidden = hidden_from(weights, observers)
     size, sequences = len(hidden), len(signs)
     response = np.zeros((size, sequences * size))  # of state to target, for all targets and sequences at once
@@ -126,7 +126,7 @@ def worst_direction(
     Returns:
         ([nodes], [nodes]) lower and upper bound of mu.
     """
-    demand_numbers(effective_noise, push)
+    require_numbers(effective_noise, push)
     hidden = hidden_from(weights, observers)
     epochs = list(filter_steps(weights, observers, effective_noise))
     rank = epochs[0].observe.shape[0]
@@ -215,7 +215,7 @@ def filter_steps(weights: FloatArray, observers: tuple[int, ...], effective_nois
             np.fill_diagonal(uncertain, uncertain.diagonal() + variance[epoch + 1])
 
 
-def demand_numbers(effective_noise: FloatArray, push: FloatArray) -> None:
+def require_numbers(effective_noise: FloatArray, push: FloatArray) -> None:
     """Every node adds noise in every epoch: without it, what a node says is known, and mu is no number."""
     _check.above_zero(effective_noise=effective_noise.ravel())
     _check.finite(push=np.abs(push).ravel())

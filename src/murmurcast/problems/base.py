@@ -132,7 +132,7 @@ class Omega(NamedTuple):
         return None if self.box is None else self.box * float(np.sqrt(dim))
 
 
-def demand_omega(ball: float | None, box: float | None) -> None:
+def require_omega(ball: float | None, box: float | None) -> None:
     """At most one of ball and box is given, and is a length."""
     if ball is not None and box is not None:
         raise Error("both a ball and a box are given", hint="Omega is one of them: give radius or box")
@@ -164,7 +164,7 @@ def clipped(gradient: jax.Array, clipping: Clipping, limit: float) -> jax.Array:
     return gradient * shrink(norm(gradient), limit) if clipping == "node" else gradient
 
 
-def demand_clipping(clip: float, clipping: Clipping) -> None:
+def require_clipping(clip: float, clipping: Clipping) -> None:
     """The clip is a number and its kind is known."""
     _check.positive(clip=clip)
     if clipping not in ("node", "example", "none"):

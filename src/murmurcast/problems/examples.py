@@ -13,11 +13,11 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.data.partition import Partition
 from murmurcast.errors import Error
-from murmurcast.problems.base import Clipping, Leaf, Omega, demand_clipping, demand_omega, minibatch
+from murmurcast.problems.base import Clipping, Leaf, Omega, minibatch, require_clipping, require_omega
 
-_LARGEST = 16 * 2**30  # bytes
-_LARGEST_BATCH = 2**16 - 1
-_LARGEST_NUMBER = 1e12  # in the data: products of a few of them stay within float32
+MAX_BYTES = 16 * 2**30  # bytes
+MAX_BATCH = 2**16 - 1
+LARGEST_VALUE = 1e12  # in the data: products of a few of them stay within float32
 
 
 class Rows(NamedTuple):
@@ -71,11 +71,11 @@ class OnExamples(ABC):
     box: float | None = None
 
     def __post_init__(self) -> None:
-        demand_clipping(self.clip, self.clipping)
+        require_clipping(self.clip, self.clipping)
         if self.l2:
             _check.positive(l2=self.l2)
-        _demand_moderate(self.data)
-        demand_omega(self.ball, self.box)
+        _require_moderate(self.data)
+        require_omega(self.ball, self.box)
         _averaged_over(self.data, self.batch)
 
     @property
@@ -152,7 +152,7 @@ def stacked(problem: OnExamples, constant: float) -> Rows:
     data, sizes = partition.dataset, partition.sizes
     nodes, most = len(sizes), int(sizes.max())
     needed = nodes * most * data.features.shape[1] * 4
-    if needed > _LARGEST:
+    if needed > MAX_BYTES:
         raise Error(
             f"{nodes} nodes with up to {most} examples need {needed / 2**30:.0f} GiB",
             hint="choose a partition with more even sizes, or fewer examples",
@@ -174,13 +174,13 @@ def example_weights(partition: Partition) -> FloatArray:
     return np.repeat(1 / (partition.nodes * partition.sizes), partition.sizes)
 
 
-def _demand_moderate(partition: Partition) -> None:
+def _require_moderate(partition: Partition) -> None:
     """No number is so large that a gradient could overflow, and with it its clip."""
     for name in ("features", "targets"):
         largest = float(np.abs(getattr(partition.dataset, name)).max())
-        if largest > _LARGEST_NUMBER:
+        if largest > LARGEST_VALUE:
             raise Error(
-                f"the {name} reach {largest:.3g}, more than {_LARGEST_NUMBER:g}", hint="scale the data by a constant"
+                f"the {name} reach {largest:.3g}, more than {LARGEST_VALUE:g}", hint="scale the data by a constant"
             )
 
 
@@ -188,8 +188,8 @@ def _averaged_over(partition: Partition, batch: int | None) -> FloatArray:
     if batch is None:
         return partition.sizes.astype(np.float64)
     _check.at_least(1, batch=batch)
-    if batch > _LARGEST_BATCH:
-        raise Error(f"batch is {batch}, more than {_LARGEST_BATCH}", hint="leave batch out: all examples are used")
+    if batch > MAX_BATCH:
+        raise Error(f"batch is {batch}, more than {MAX_BATCH}", hint="leave batch out: all examples are used")
     smallest = int(partition.sizes.argmin())
     if batch > partition.sizes[smallest]:
         raise Error(

@@ -51,8 +51,8 @@ class Quadratic:
     box: float | None = None
 
     def __post_init__(self) -> None:
-        base.demand_clipping(self.clip, self.clipping)
-        base.demand_omega(self.ball, self.box)
+        base.require_clipping(self.clip, self.clipping)
+        base.require_omega(self.ball, self.box)
         if self.clipping == "example":
             raise Error("a quadratic has no examples to clip", hint='set clipping to "node" or "none"')
         curvature, centre = np.array(self.curvature, np.float64), np.array(self.centre, np.float64)

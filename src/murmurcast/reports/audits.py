@@ -14,7 +14,7 @@ from murmurcast.audits.audit import CURVE, FALSE_POSITIVE_RATES, NOTE, Attack, A
 from murmurcast.audits.inversion import Inversion
 from murmurcast.reports.inversion_plot import inversion_caption, inversion_figure
 from murmurcast.reports.page import Chart, Code, Outcome, Picture, Row, Section, Table, Text, Verdict, number, render
-from murmurcast.reports.runs import citation, demand_path
+from murmurcast.reports.runs import citation, require_path
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
@@ -37,7 +37,7 @@ def write(
         inversion: What an eavesdropper reconstructs of an image, where there are images.
         warnings: What may mislead about the experiment, beside the audit's own.
     """
-    demand_path(path)
+    require_path(path)
     lead = [f"{in_words(found)}.", f"Made by murmurcast {version('murmurcast')}. All of it is in this one file."]
     pictures = [] if inversion is None else [_pictures(inversion)]
     verdict = _verdict(found, (*found.warnings, *warnings))

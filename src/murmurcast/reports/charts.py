@@ -1,4 +1,4 @@
-"""Charts of runs: courses, networks with their power split, the paper's per-epoch epsilon, power sent.
+"""Charts of runs: curves, networks with their power split, the paper's per-epoch epsilon, power sent.
 
 Colours are written as variables of the page, so that charts follow light and dark. Names of runs are escaped: plotly
 reads tags in them.
@@ -40,11 +40,11 @@ def labels(runs: Sequence[Result]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def courses(runs: Sequence[Result], metric: str, against: Against = "epoch") -> go.Figure:
+def curves(runs: Sequence[Result], metric: str, against: Against = "epoch") -> go.Figure:
     """A figure of every node over time: mean over nodes and seeds, a band of one standard deviation over seeds.
 
     Curves of single nodes, means over seeds, wait in the legend. Beyond 60 nodes, the lowest and the highest node of
-    every epoch stand for them. A run that never uses the channel has no course against channel uses.
+    every epoch stand for them. A run that never uses the channel has no curve against channel uses.
     """
     figure = go.Figure()
     for index, (run, label) in enumerate(zip(runs, labels(runs), strict=True)):
@@ -59,7 +59,7 @@ def courses(runs: Sequence[Result], metric: str, against: Against = "epoch") -> 
 def sent_power(runs: Sequence[Result]) -> go.Figure:
     """Energy sent over the power budget, on a logarithmic scale; at 1 the budget is used up.
 
-    Drawn as `courses`, without runs that send nothing.
+    Drawn as `curves`, without runs that send nothing.
     """
     figure = go.Figure()
     for index, (run, label) in enumerate(zip(runs, labels(runs), strict=True)):

@@ -44,8 +44,10 @@ def system(run: Result) -> System | None:
     weights = heard[:, None] * gains.toarray().T * amplitude
     np.fill_diagonal(weights, kept * amplitude)
     z = at(np.asarray(data["receiving_z"], np.float64), np.arange(int(data.attrs["epochs"])))
-    steps, course = (np.asarray(data[name], np.float64)[:, None] for name in ("receiving_step", "sending_course"))
-    return System(weights, course * noise / amplitude, steps * np.asarray(data["sensitivity"]) / z)
+    steps, noise_schedule = (
+        np.asarray(data[name], np.float64)[:, None] for name in ("receiving_step", "sending_schedule")
+    )
+    return System(weights, noise_schedule * noise / amplitude, steps * np.asarray(data["sensitivity"]) / z)
 
 
 def of_run(run: Result) -> Collusion | None:

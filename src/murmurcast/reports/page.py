@@ -118,7 +118,7 @@ def render(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
         sections: In order; each gets a link in the navigation.
     """
     anchors = [section.anchor or _slug(section.title) for section in sections]
-    _demand_names(
+    _require_names(
         [*anchors, *(block.id for section in sections for block in section.blocks if isinstance(block, Chart))]
     )
     links = "".join(
@@ -242,7 +242,7 @@ def _look() -> dict[str, Any]:
     return {"layout": layout}
 
 
-def _demand_names(names: Sequence[str]) -> None:
+def _require_names(names: Sequence[str]) -> None:
     """Names in the page are plain and each is there once."""
     for name in names:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", name):

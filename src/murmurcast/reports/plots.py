@@ -1,4 +1,4 @@
-"""Figures: networks and plans, who holds which labels, and the courses of runs."""
+"""Plots: networks and plans, who holds which labels, and the curves of runs."""
 
 import io
 import warnings
@@ -32,7 +32,7 @@ _LABELS_WRITTEN = 24  # of a data set
 FORMATS = (".png", ".pdf", ".svg")
 
 
-def demand_format(path: Path) -> None:
+def require_format(path: Path) -> None:
     """The file's ending is one a figure can have."""
     if path.suffix not in FORMATS:
         raise Error(f"{path} is not a figure's name", hint=f"end it in one of {', '.join(FORMATS)}")
@@ -85,7 +85,7 @@ def partition_figure(partition: "Partition") -> Figure:
     return figure
 
 
-def courses_figure(runs: "Sequence[Result]", metric: str) -> Figure:
+def curves_figure(runs: "Sequence[Result]", metric: str) -> Figure:
     """A figure of all runs against epochs and against channel uses: mean over nodes, band over seeds."""
     figure = Figure(figsize=(10.5, 4.2), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
@@ -96,7 +96,7 @@ def courses_figure(runs: "Sequence[Result]", metric: str) -> Figure:
         for side, coordinate in zip(axes, ("epoch", "channel_uses"), strict=True):
             at = np.asarray(run.metrics[coordinate])
             if coordinate == "channel_uses" and not at.any():
-                continue  # it never uses the channel: there is no course to draw
+                continue  # it never uses the channel: there is no curve to draw
             dashes = _DASHES[index % len(_DASHES)]
             side.plot(at, mean, color=colour, linestyle=dashes, linewidth=1.6, label=str(index))
             side.fill_between(at, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
@@ -142,7 +142,7 @@ def _draw_labels(axes: Axes, partition: "Partition", *, written: bool) -> None:
 def save(figure: Figure, path: Path | str) -> None:
     """Writes a figure as .png, .pdf or .svg, all of it or nothing."""
     path = Path(path)
-    demand_format(path)
+    require_format(path)
     buffer = io.BytesIO()
     # A fixed date keeps the same figure the same file.
     metadata: dict[str, Any] = {"Date": None} if path.suffix == ".svg" else {}

@@ -46,15 +46,15 @@ def report(runs: Sequence[Result], path: Path | str) -> None:
         path: Where to write it; ends in .html. A file that is no such page is not overwritten.
     """
     path = Path(path)
-    demand_path(path)
+    require_path(path)
     _files.write_atomically(path, page_of(runs).encode(errors="backslashreplace"))
 
 
-def demand_path(path: Path) -> None:
+def require_path(path: Path) -> None:
     """A page may be written there."""
     if path.suffix != ".html":
         raise Error(f"{path} is not a page's name", hint="end it in .html")
-    _files.demand_writable(path)
+    _files.require_writable(path)
     if path.exists() and not _is_ours(path):
         raise Error(f"{path} exists and is no murmurcast report", hint="choose another name, or remove the file")
 
@@ -67,7 +67,7 @@ def page_of(runs: Sequence[Result]) -> str:
     made = f"Made by murmurcast {version('murmurcast')} from the runs' own files. All of it is in this one file."
     lead = [f"{name}: {_in_short(run)}" for name, run in zip(names, runs, strict=True)]
     of_each = [_run(run, name, place) for place, (run, name) in enumerate(zip(runs, names, strict=True), 1)]
-    sections = [_summary(runs, names), _courses(runs), *of_each, _how_it_was_made(runs, names), citation()]
+    sections = [_summary(runs, names), _curves(runs), *of_each, _how_it_was_made(runs, names), citation()]
     return render(title, [*lead, made], sections)
 
 
@@ -117,7 +117,7 @@ def _comparison(found: Comparison, names: Sequence[str]) -> Table:
     return Table(f"At the end, {_words(found.metric)}", tuple(map(_words, found.headings)), tuple(rows), note)
 
 
-def _courses(runs: Sequence[Result]) -> Section:
+def _curves(runs: Sequence[Result]) -> Section:
     """All figures against epochs; the first of them also against channel uses; power sent."""
     kinds = _shared_kinds(runs)
     blocks: list[Block] = [
@@ -130,18 +130,18 @@ def _courses(runs: Sequence[Result]) -> Section:
     ]
     for metric in (f"{model}_{kind}" for kind in kinds for model in ("published", "own")):
         caption = f"{_sentence(_words(metric))} against epochs."
-        blocks.append(Chart(charts.courses(runs, metric), caption, f"chart-{metric.replace('_', '-')}"))
+        blocks.append(Chart(charts.curves(runs, metric), caption, f"chart-{metric.replace('_', '-')}"))
     if any(run.metrics["channel_uses"].values.any() for run in runs):
         metric = f"published_{kinds[0]}"
         caption = f"{_sentence(_words(metric))} against channel uses. A run that sends nothing is left out."
-        blocks.insert(3, Chart(charts.courses(runs, metric, "channel_uses"), caption, "chart-channel-uses"))
+        blocks.insert(3, Chart(charts.curves(runs, metric, "channel_uses"), caption, "chart-channel-uses"))
     if any(run.metrics["sent_power"].values.any() for run in runs):
         caption = (
             "Power sent over the power budget. Signals are simulated as written, without the public factor that keeps "
             "them within; that factor changes neither models nor privacy."
         )
         blocks.append(Chart(charts.sent_power(runs), caption, "chart-sent-power"))
-    return Section("Courses", tuple(blocks), "courses")
+    return Section("Curves", tuple(blocks), "curves")
 
 
 def _run(run: Result, name: str, place: int) -> Section:

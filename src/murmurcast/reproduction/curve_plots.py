@@ -12,7 +12,7 @@ from murmurcast.planning.plan import Plan
 from murmurcast.reports import plots
 from murmurcast.reproduction import style
 from murmurcast.reproduction.document import Curve
-from murmurcast.reproduction.run_tables import Course, course
+from murmurcast.reproduction.run_tables import AccuracyCurve, accuracy_curve
 from murmurcast.reproduction.settings import CENTRAL, OURS
 from murmurcast.reproduction.training import Run
 
@@ -45,7 +45,7 @@ def accuracy_figure(runs: Sequence[Run], against: str) -> Figure:
             # A run looks the same in both panels: budget by colour and dashes, algorithm by marker.
             look = style.LOOKS[2 * int(run.setting.epsilon - 1) + (run.setting.algorithm != OURS)]
             name = "Alg. 1" if run.setting.algorithm == OURS else "mPED$^2$FL"
-            _draw(axes, course(run), against, look, rf"{name}, $\epsilon_{{\max}}={run.setting.epsilon:g}$")
+            _draw(axes, accuracy_curve(run), against, look, rf"{name}, $\epsilon_{{\max}}={run.setting.epsilon:g}$")
         style.title(axes, title)
         axes.set_ylabel("test accuracy")
     panels[-1].set_xlabel("epochs" if against == "epochs" else "channel uses")
@@ -63,7 +63,7 @@ def certified_figure(runs: Sequence[Run]) -> Figure:
     for axes, budget in zip(panels, budgets, strict=True):
         of_budget = [run for run in shown if run.setting.epsilon == budget]
         for look, run in zip(style.LOOKS, of_budget, strict=False):
-            _draw(axes, course(run), "epochs", look, names.get(run.setting.algorithm, "no noise"))
+            _draw(axes, accuracy_curve(run), "epochs", look, names.get(run.setting.algorithm, "no noise"))
         style.title(axes, rf"$\epsilon={budget:g}$ in all")
         axes.set_ylabel("test accuracy")
         axes.sharex(panels[-1])
@@ -72,7 +72,7 @@ def certified_figure(runs: Sequence[Run]) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, found: Course, against: str, look: style.Look, label: str) -> None:
+def _draw(axes: Axes, found: AccuracyCurve, against: str, look: style.Look, label: str) -> None:
     at = found.epochs if against == "epochs" else found.uses
     every = max(1, len(at) // 8)
     axes.plot(
@@ -90,11 +90,11 @@ def _draw(axes: Axes, found: Course, against: str, look: style.Look, label: str)
 
 
 def curves(runs: Sequence[Run]) -> dict[str, Curve]:
-    """Every run's course, its band and every node, as columns."""
-    return {run.setting.name: _columns(course(run)) for run in runs}
+    """Every run's curve, its band and every node, as columns."""
+    return {run.setting.name: _columns(accuracy_curve(run)) for run in runs}
 
 
-def _columns(found: Course) -> Curve:
+def _columns(found: AccuracyCurve) -> Curve:
     low, high = found.mean - found.spread, found.mean + found.spread
     nodes = [f"node{node}" for node in range(found.by_node.shape[1])]
     columns = np.column_stack([found.epochs, found.uses, found.mean, low, high, found.by_node])

@@ -72,11 +72,11 @@ def _setting(made: Reproduction, group: Group) -> Section:
 
 def _by_time_and_uses(shown: Sequence[Run]) -> list[Chart]:
     results, group = [_named(run) for run in shown], shown[-1].setting.group
-    courses = (charts.courses(results, run_tables.metric_of(group), against) for against in _AGAINST)
+    curves = (charts.curves(results, run_tables.metric_of(group), against) for against in _AGAINST)
     captions = (f"Test accuracy against epochs. {_BAND}", "The same against channel uses.")
     return [
         Chart(figure, caption, f"{against.replace('_', '-')}-{group}")
-        for figure, caption, against in zip(courses, captions, _AGAINST, strict=True)
+        for figure, caption, against in zip(curves, captions, _AGAINST, strict=True)
     ]
 
 
@@ -85,7 +85,7 @@ def _by_budget(shown: Sequence[Run]) -> list[Chart]:
     found = []
     for budget in sorted({run.setting.epsilon for run in shown}):
         results = [_named(run) for run in shown if run.setting.epsilon == budget]
-        figure = charts.courses(results, run_tables.metric_of("certified"))
+        figure = charts.curves(results, run_tables.metric_of("certified"))
         caption = f"Total epsilon {budget:g}: test accuracy of published models against epochs. {_BAND}"
         found.append(Chart(figure, caption, f"certified-{budget:g}".replace(".", "-")))
     return found

@@ -21,7 +21,7 @@ from murmurcast.reproduction.outcome import Reproduction
 from murmurcast.reproduction.settings import GROUP_TITLES, PAPER_BUDGETS, DataName, settings
 from murmurcast.reproduction.theory import run_theory
 from murmurcast.reproduction.training import Run, Watch, train, unwatched
-from murmurcast.runs.result import demand_folder, demand_place
+from murmurcast.runs.result import require_folder, require_place
 
 ENOUGH_SEEDS = 5  # for the comparison of the published setting
 
@@ -50,7 +50,7 @@ def reproduce(folder: Path, data: DataName | None, seeds: int, watching: Watchin
         watching: Whom to tell about the progress.
     """
     _check.at_least(1, seeds=seeds)
-    demand_replaceable(folder)
+    require_replaceable(folder)
     with _timed("getting the data", watching):
         found, notice = obtained(data, watching.stage)
     with _beside(folder) as beside:
@@ -110,9 +110,9 @@ def first_lines(notice: str, seeds: int, runs: Sequence[Run]) -> tuple[str, ...]
     )
 
 
-def demand_replaceable(folder: Path) -> None:
+def require_replaceable(folder: Path) -> None:
     """The folder is new or empty, or holds an earlier reproduction."""
-    demand_place(folder)
+    require_place(folder)
     if folder.exists() and any(folder.iterdir()) and not writing.is_ours(folder):
         raise Error(
             f"{folder} holds something else than a reproduction", hint="choose another folder with --out, or empty it"
@@ -123,7 +123,7 @@ def demand_replaceable(folder: Path) -> None:
 def _beside(folder: Path) -> Iterator[Path]:
     """A place to work in, inside the folder and so on the same disk; it goes when the work is done or has failed."""
     is_new = not folder.exists()
-    demand_folder(folder)
+    require_folder(folder)
     beside = Path(tempfile.mkdtemp(prefix=".making-", dir=folder))
     try:
         yield beside

@@ -20,11 +20,11 @@ from murmurcast.reproduction.settings import (
 from murmurcast.reproduction.training import Run
 from murmurcast.runs.compare import compare
 
-MARKS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9)
+TARGETS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9)
 FROM_EPOCH = 20  # the paper's curves are compared from here on
 
 
-class Course(NamedTuple):
+class AccuracyCurve(NamedTuple):
     """Accuracy against epochs.
 
     Attributes:
@@ -47,14 +47,14 @@ def metric_of(group: Group) -> str:
     return "published_accuracy" if group == "certified" else "own_accuracy"
 
 
-def course(run: Run) -> Course:
+def accuracy_curve(run: Run) -> AccuracyCurve:
     """Of the figure that belongs to the run's setting."""
     metrics = run.result.metrics
     values = np.asarray(metrics[metric_of(run.setting.group)], np.float64)  # [seed, epoch, node]
     by_seed = values.mean(axis=2)
     spread = by_seed.std(axis=0, ddof=1) if len(by_seed) > 1 else np.zeros(by_seed.shape[1])
     epochs, uses = (np.asarray(metrics[name], np.float64) for name in ("epoch", "channel_uses"))
-    return Course(epochs, uses, values.mean(axis=0), by_seed.mean(axis=0), spread)
+    return AccuracyCurve(epochs, uses, values.mean(axis=0), by_seed.mean(axis=0), spread)
 
 
 def find(runs: Sequence[Run], group: Group, algorithm: str, epsilon: float) -> Run:
@@ -102,10 +102,10 @@ def _promised(run: Run) -> str:
 def _marks(runs: Sequence[Run]) -> Table:
     rows = []
     for run in runs:
-        found = [compare(run.result, metric=metric_of(run.setting.group), mark=mark).rows[0] for mark in MARKS]
+        found = [compare(run.result, metric=metric_of(run.setting.group), target=target).rows[0] for target in TARGETS]
         reached = ("never" if row.epochs is None else f"{row.epochs} / {row.channel_uses}" for row in found)
         rows.append((GROUP_NAMES[run.setting.group], run.setting.label, *reached))
-    headings = ("setting", "run", *(f"to {mark:g}" for mark in MARKS))
+    headings = ("setting", "run", *(f"to {target:g}" for target in TARGETS))
     return Table(
         "marks", "Epochs / channel uses to reach an accuracy", headings, tuple(rows), "At the evaluated epochs."
     )
@@ -144,7 +144,7 @@ def findings(runs: Sequence[Run]) -> list[Finding]:
 
 def above_the_rival(runs: Sequence[Run], budget: float) -> Finding:
     """The paper's main claim, in the published setting."""
-    ours, rival = (course(find(runs, "published", name, budget)) for name in (OURS, RIVAL))
+    ours, rival = (accuracy_curve(find(runs, "published", name, budget)) for name in (OURS, RIVAL))
     late = ours.epochs >= min(FROM_EPOCH, ours.epochs[-1])
     gap = ours.mean - rival.mean
     held = bool((gap[late] > 0).all())
@@ -162,7 +162,7 @@ def above_the_rival(runs: Sequence[Run], budget: float) -> Finding:
 
 def fewer_uses(runs: Sequence[Run], budget: float) -> Finding:
     """What the rival has reached when it has used the channel as often as Algorithm 1 did in all."""
-    ours, rival = (course(find(runs, "published", name, budget)) for name in (OURS, RIVAL))
+    ours, rival = (accuracy_curve(find(runs, "published", name, budget)) for name in (OURS, RIVAL))
     uses = ours.uses[-1]
     then = float(np.interp(uses, rival.uses, rival.mean))
     return Finding(
@@ -175,7 +175,10 @@ def fewer_uses(runs: Sequence[Run], budget: float) -> Finding:
 
 def matched(runs: Sequence[Run], budget: float) -> Finding:
     """Whether the lead survives when both take the same effective step."""
-    ours, rival = course(find(runs, "published", OURS, budget)), course(find(runs, "matched", RIVAL, budget))
+    ours, rival = (
+        accuracy_curve(find(runs, "published", OURS, budget)),
+        accuracy_curve(find(runs, "matched", RIVAL, budget)),
+    )
     gap = float(ours.mean[-1] - rival.mean[-1])
     # Two seeds' spreads beside each other: less than twice that is no lead. One seed has no spread, and tells of none.
     spread = float(np.hypot(ours.spread[-1], rival.spread[-1]))
@@ -192,8 +195,8 @@ def matched(runs: Sequence[Run], budget: float) -> Finding:
 
 def certified(runs: Sequence[Run], budget: float) -> Finding:
     """What the promise costs in accuracy, against runs that promise less."""
-    ours, central, free = (course(find(runs, "certified", name, budget)) for name in (OURS, CENTRAL, NOISELESS))
-    best = max(course(find(runs, "certified", NOISELESS, other)).mean[-1] for other in CERTIFIED_BUDGETS)
+    ours, central, free = (accuracy_curve(find(runs, "certified", name, budget)) for name in (OURS, CENTRAL, NOISELESS))
+    best = max(accuracy_curve(find(runs, "certified", NOISELESS, other)).mean[-1] for other in CERTIFIED_BUDGETS)
     return Finding(
         None,
         f"Certified, epsilon {budget:g} in all: the published models reach {_ended(ours)}. The same steps without "
@@ -220,5 +223,5 @@ def power(runs: Sequence[Run]) -> Finding:
     )
 
 
-def _ended(course: Course) -> str:
-    return f"{course.mean[-1]:.3f}" + (f" (spread {course.spread[-1]:.3f})" if course.spread.any() else "")
+def _ended(curve: AccuracyCurve) -> str:
+    return f"{curve.mean[-1]:.3f}" + (f" (spread {curve.spread[-1]:.3f})" if curve.spread.any() else "")

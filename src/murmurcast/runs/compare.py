@@ -1,4 +1,4 @@
-"""Runs side by side: where they ended, how far seeds and nodes lie apart, how soon they reached a mark."""
+"""Runs side by side: where they ended, how far seeds and nodes lie apart, how soon they reached a target."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ class Row(NamedTuple):
         spread: Standard deviation over seeds of the mean over nodes; None with one seed.
         worst: The worst node's mean over seeds.
         worst_node: Its number.
-        epochs: First evaluated epoch at which the mean over nodes and seeds reaches the mark; None where it never does.
+        epochs: First evaluated epoch at which the mean over nodes and seeds reaches the target; None if it never does.
         channel_uses: Up to that epoch.
         epsilon: What the run costs the worst node; None where nothing is promised.
         delta: The delta beside it.
@@ -45,19 +45,19 @@ class Comparison(NamedTuple):
 
     Attributes:
         metric: What is compared, such as "own_accuracy".
-        mark: What runs are timed to; a run reaches it from below for an accuracy, from above for anything else.
+        target: What runs are timed to; a run reaches it from below for an accuracy, from above for anything else.
         rows: One per run.
     """
 
     metric: str
-    mark: float
+    target: float
     rows: tuple[Row, ...]
 
     @property
     def headings(self) -> tuple[str, ...]:
         """What the columns are."""
-        mark = f"epochs to {self.mark:.4g}"
-        return ("run", "algorithm", self.metric, "spread", "worst (node)", mark, "uses", "epsilon")
+        target = f"epochs to {self.target:.4g}"
+        return ("run", "algorithm", self.metric, "spread", "worst (node)", target, "uses", "epsilon")
 
     @property
     def cells(self) -> list[tuple[str, ...]]:
@@ -84,18 +84,18 @@ class Comparison(NamedTuple):
         )
 
 
-def compare(*runs: Result, metric: str | None = None, mark: float | None = None) -> Comparison:
+def compare(*runs: Result, metric: str | None = None, target: float | None = None) -> Comparison:
     """Sets runs side by side.
 
     Args:
         runs: At least one.
         metric: A figure of every node, such as "published_accuracy"; by default "own_accuracy" (the paper's curves), or
             "own_loss" where there is no accuracy.
-        mark: Time how soon runs reach this; by default what the weakest of them ends with.
+        target: Time how soon runs reach this; by default what the weakest of them ends with.
     """
     runs = tuple(listed(runs))
-    if mark is not None and not np.isfinite(mark):
-        raise Error(f"mark is {mark:g}, expected a finite number", hint="give an accuracy or a loss to reach")
+    if target is not None and not np.isfinite(target):
+        raise Error(f"target is {target:g}, expected a finite number", hint="give an accuracy or a loss to reach")
     metric = metric or next(
         name for name in ("own_accuracy", "own_loss") if all(name in run.metrics for run in runs) or name == "own_loss"
     )
@@ -104,24 +104,24 @@ def compare(*runs: Result, metric: str | None = None, mark: float | None = None)
         raise Error(f'"{metric}" is not a figure of all these runs', hint=f"they share {', '.join(sorted(known))}")
     higher = metric.endswith("accuracy")
     finals = [float(run.final(metric).mean()) for run in runs]
-    if mark is None:
-        finite = [final for final in finals if np.isfinite(final)] or [np.nan]  # a run that diverged sets no mark
-        mark = min(finite) if higher else max(finite)
-    return Comparison(metric, mark, tuple(_row(run, metric, mark, higher) for run in runs))
+    if target is None:
+        finite = [final for final in finals if np.isfinite(final)] or [np.nan]  # a run that diverged sets no target
+        target = min(finite) if higher else max(finite)
+    return Comparison(metric, target, tuple(_row(run, metric, target, higher) for run in runs))
 
 
 def _figures(run: Result) -> set[str]:
     return {str(name) for name, values in run.metrics.items() if values.dims == ("seed", "epoch", "node")}
 
 
-def _row(run: Result, metric: str, mark: float, higher: bool) -> Row:
+def _row(run: Result, metric: str, target: float, higher: bool) -> Row:
     final = run.final(metric)
     by_node = final.mean(axis=0)
     worst = int(by_node.argmin() if higher else by_node.argmax())
-    course = np.asarray(run.metrics[metric].mean(("seed", "node")))
-    # A mark that is a run's own final mean is reached by it, whatever the rounding.
-    close = 1e-6 * max(1.0, abs(mark))
-    reached = np.flatnonzero(course >= mark - close if higher else course <= mark + close)
+    curve = np.asarray(run.metrics[metric].mean(("seed", "node")))
+    # A target that is a run's own final mean is reached by it, whatever the rounding.
+    close = 1e-6 * max(1.0, abs(target))
+    reached = np.flatnonzero(curve >= target - close if higher else curve <= target + close)
     first = int(reached[0]) if len(reached) else None
     privacy = run.info["privacy"]
     return Row(

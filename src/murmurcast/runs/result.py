@@ -36,7 +36,7 @@ RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT = (
 CERTIFICATE = "certificate.json"  # written by `murmurcast certify`, and no part of the run
 FILES = (RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT, CERTIFICATE)
 _FORMAT = 1
-_MOST_LINES = 1_000_000
+MAX_TABLE_LINES = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,7 +72,7 @@ class Result:
     def save(self, folder: Path | str) -> None:
         """Writes the folder; `load_run` accepts it only when all of it is there."""
         folder = Path(folder)
-        demand_folder(folder)
+        require_folder(folder)
         models = io.BytesIO()
         np.savez(models, published=self.published)
         contents = {
@@ -135,16 +135,16 @@ def file_hashes(folder: Path | str) -> dict[str, str]:
 
 def _result(folder: Path, contents: dict[str, bytes], info: dict[str, Any]) -> Result:
     with _reading(folder, RUN):
-        validate.demand_info(info)
+        validate.require_info(info)
     with _reading(folder, METRICS):
         metrics = _dataset(contents[METRICS])
-        validate.demand_metrics(metrics, info)
+        validate.require_metrics(metrics, info)
     with _reading(folder, LEDGER):
         ledger = _dataset(contents[LEDGER])
-        validate.demand_ledger(ledger, info)
+        validate.require_ledger(ledger, info)
     with _reading(folder, MODELS), np.load(io.BytesIO(contents[MODELS])) as models:
         published = models["published"]
-        validate.demand_published(published, info)
+        validate.require_published(published, info)
     with _reading(folder, EXPERIMENT):
         experiment = contents[EXPERIMENT].decode()
     return Result(metrics=metrics, ledger=ledger, published=published, info=info, experiment=experiment)
@@ -200,7 +200,7 @@ def _hash_of(info: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
 
 
-def demand_unused(folder: Path, resume: bool) -> None:
+def require_unused(folder: Path, resume: bool) -> None:
     """No other run is in the folder, but the one to resume."""
     if (folder / RUN).exists():
         raise Error(f"{folder} already holds a finished run", hint="choose another folder, or remove it")
@@ -208,7 +208,7 @@ def demand_unused(folder: Path, resume: bool) -> None:
         raise Error(f"{folder} holds a run that was stopped", hint="resume it (--resume), or choose another folder")
 
 
-def demand_place(folder: Path) -> None:
+def require_place(folder: Path) -> None:
     """The folder could be written to, or made: nothing is made yet."""
     nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not nearest.is_dir():
@@ -217,7 +217,7 @@ def demand_place(folder: Path) -> None:
         raise Error(f"the folder {nearest} is not writable", hint="choose another with --out")
 
 
-def demand_folder(folder: Path) -> None:
+def require_folder(folder: Path) -> None:
     """The folder is there, or can be made, and can be written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -232,7 +232,7 @@ def demand_folder(folder: Path) -> None:
 def _table(metrics: "xr.Dataset") -> bytes:
     """One line for every seed, epoch and node; where that would be too many to read, means over nodes."""
     lines = metrics.sizes["seed"] * metrics.sizes["epoch"] * metrics.sizes["node"]
-    shown = metrics if lines <= _MOST_LINES else metrics.mean("node")
+    shown = metrics if lines <= MAX_TABLE_LINES else metrics.mean("node")
     return bytes(shown.to_dataframe().reset_index().to_csv(index=False).encode())
 
 

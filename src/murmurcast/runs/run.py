@@ -27,11 +27,11 @@ from murmurcast.problems.base import Problem
 from murmurcast.runs import checkpoint, record
 from murmurcast.runs.checkpoint import Checkpoint
 from murmurcast.runs.record import Precision
-from murmurcast.runs.result import CHECKPOINT, Result, demand_folder, demand_unused
+from murmurcast.runs.result import CHECKPOINT, Result, require_folder, require_unused
 
 Progress = Callable[[int, int, dict[str, float]], None]  # epochs done over all seeds, of how many, latest figures
-_LARGEST_SEED = 2**32 - 1
-_COPIES = 8  # of all models that a run holds at once, at most
+LARGEST_SEED = 2**32 - 1
+_MODEL_COPIES = 8  # of all models that a run holds at once, at most
 
 
 class _Finished(NamedTuple):
@@ -86,15 +86,15 @@ def run(
         KeyboardInterrupt: After Ctrl-C, once the checkpoint is written.
     """
     seeds = _check.whole_numbers("range(3)", seeds=seeds)
-    demand_settings(seeds, evaluate_every, checkpoint_every, precision)
-    demand_planned_for(algorithm, problem)
+    require_settings(seeds, evaluate_every, checkpoint_every, precision)
+    require_planned_for(algorithm, problem)
     algorithm = with_ends(algorithm, stop_after, drops)
     epochs = algorithm.plan.schedule.epochs
-    secure.demand(algorithm, problem, precision)
-    demand_one_go(algorithm.plan.budget.noise_source, seeds, resume, checkpoint_every)
+    secure.require(algorithm, problem, precision)
+    require_one_go(algorithm.plan.budget.noise_source, seeds, resume, checkpoint_every)
     if folder is not None:
-        demand_unused(Path(folder), resume)
-        demand_folder(Path(folder))
+        require_unused(Path(folder), resume)
+        require_folder(Path(folder))
     elif resume:
         raise Error("there is no folder to resume from", hint="give the folder of the run that was stopped")
     ticks = _Ticks(epochs, evaluate_every or max(1, epochs // 100), checkpoint_every)
@@ -167,7 +167,7 @@ def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> tuple[list[_F
         compiling += time.perf_counter() - begun
         point = Point(0, program.start)
         if found is not None and number == len(found.finished):
-            point = found.point._replace(carry=train.put_back(layout, program.start, found.point.carry))
+            point = found.point._replace(carry=train.from_host(layout, program.start, found.point.carry))
         finished.append(_train_group(job, program, layout, point, finished, groups))
     return finished, compiling
 
@@ -202,7 +202,7 @@ def _train_group(
         job.on_progress(done + point.epoch, of, _latest(point))
         stop = job.interrupted()
         if job.kept is not None and (stop or job.ticks.keeps(point.epoch)):
-            kept = point._replace(carry=train.taken_out(layout, point.carry))
+            kept = point._replace(carry=train.to_host(layout, point.carry))
             checkpoint.save(job.kept, Checkpoint(job.mark(), tuple(map(len, groups)), tuple(finished), kept))
         if stop:
             raise KeyboardInterrupt
@@ -220,7 +220,7 @@ def _fitting(job: _Job, seeds: int) -> tuple[int, ...]:
             f"one seed needs at least {3 * models / 2**30:.1f} GiB, and {available / 2**30:.1f} are free",
             hint="use fewer nodes, or an algorithm that multicasts" if signals > 1 else "use fewer nodes or features",
         )
-    most = max(1, int(available / 2 // (_COPIES * models)))
+    most = max(1, int(available / 2 // (_MODEL_COPIES * models)))
     return tuple(len(group) for group in np.array_split(np.arange(seeds), -(-seeds // most)))
 
 
@@ -268,7 +268,7 @@ def _delayed_interrupt() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def demand_settings(
+def require_settings(
     seeds: tuple[int, ...], evaluate_every: int | None, checkpoint_every: int | None, precision: str
 ) -> None:
     """The settings of `run` make sense."""
@@ -277,8 +277,8 @@ def demand_settings(
     if len(set(seeds)) < len(seeds):
         raise Error("a seed is given twice", hint="the same seed gives the same run: name each once")
     for seed in seeds:
-        if not 0 <= seed <= _LARGEST_SEED:
-            raise Error(f"seed is {seed}, expected 0 to {_LARGEST_SEED}", hint="choose a smaller one")
+        if not 0 <= seed <= LARGEST_SEED:
+            raise Error(f"seed is {seed}, expected 0 to {LARGEST_SEED}", hint="choose a smaller one")
     for name, every in (("evaluate_every", evaluate_every), ("checkpoint_every", checkpoint_every)):
         if every is not None:
             _check.at_least(1, **{name: every})
@@ -286,7 +286,7 @@ def demand_settings(
         raise Error(f'precision is "{precision}"', hint=_check.nearest(precision, ("float32", "float64")))
 
 
-def demand_one_go(source: NoiseSource, seeds: tuple[int, ...], resume: bool, checkpoint_every: int | None) -> None:
+def require_one_go(source: NoiseSource, seeds: tuple[int, ...], resume: bool, checkpoint_every: int | None) -> None:
     """A run with secure noise is one run, in one piece: its cost is claimed for all that it sends and publishes."""
     if source == "seeded":
         return
@@ -304,7 +304,7 @@ def demand_one_go(source: NoiseSource, seeds: tuple[int, ...], resume: bool, che
         raise Error("a run with secure noise keeps no checkpoints", hint="remove run.checkpoint_every")
 
 
-def demand_algorithm(algorithm: Algorithm) -> None:
+def require_algorithm(algorithm: Algorithm) -> None:
     """This is an algorithm, and not the plan it is made from."""
     if not isinstance(algorithm, Algorithm):
         raise Error(
@@ -313,9 +313,9 @@ def demand_algorithm(algorithm: Algorithm) -> None:
         )
 
 
-def demand_planned_for(algorithm: Algorithm, problem: Problem) -> None:
+def require_planned_for(algorithm: Algorithm, problem: Problem) -> None:
     """The plan is about this problem: as many nodes and parameters, the same clip, the same fixed averages."""
-    demand_algorithm(algorithm)
+    require_algorithm(algorithm)
     plan = algorithm.plan
     if plan.network.nodes != problem.nodes:
         raise Error(

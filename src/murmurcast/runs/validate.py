@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Test = Callable[[Any], bool]
-_LARGEST = 1e100  # of a constant in a ledger: beyond, squares and products leave the numbers
+LARGEST_NUMBER = 1e100  # of a constant in a ledger: beyond, squares and products leave the numbers
 _FIGURE = ("seed", "epoch", "node")
 _SHAPES = {
     "own_loss": _FIGURE,
@@ -36,7 +36,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LARGEST
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LARGEST_NUMBER
 
 
 def _is_count(value: Any) -> bool:
@@ -82,7 +82,7 @@ _INFO: dict[tuple[str, ...], Test] = {
 }
 
 
-def demand_info(info: dict[str, Any]) -> None:
+def require_info(info: dict[str, Any]) -> None:
     """Whatever is said of a run in run.json is there, and of its kind."""
     for keys, is_right in _INFO.items():
         value: Any = info
@@ -94,7 +94,7 @@ def demand_info(info: dict[str, Any]) -> None:
             raise Unsound(f"run.json has {'.'.join(keys)} {str(value)[:60]}")
 
 
-def demand_metrics(metrics: "xr.Dataset", info: dict[str, Any]) -> None:
+def require_metrics(metrics: "xr.Dataset", info: dict[str, Any]) -> None:
     """All figures are there for every seed and node, in the order of epochs."""
     expected = {"seed": info["seeds"], "node": list(range(info["problem"]["nodes"]))}
     epochs = _coordinate(metrics, "epoch")
@@ -115,7 +115,7 @@ def demand_metrics(metrics: "xr.Dataset", info: dict[str, Any]) -> None:
         raise Unsound("the figures have channel_uses that are no counts")
 
 
-def demand_ledger(ledger: "xr.Dataset", info: dict[str, Any]) -> None:
+def require_ledger(ledger: "xr.Dataset", info: dict[str, Any]) -> None:
     """Constants of nodes and links are numbers that can be reckoned with; whether they are true is not asked here."""
     nodes, attributes = info["problem"]["nodes"], ledger.attrs
     if ledger.sizes.get("node") != nodes:
@@ -129,13 +129,13 @@ def demand_ledger(ledger: "xr.Dataset", info: dict[str, Any]) -> None:
     for name in ("power", "sensitivity", "promised_mu"):
         if name not in ledger or ledger[name].dims != ("node",):
             raise Unsound(f"the ledger has no {name} of every node")
-    _demand_numbers(ledger)
+    _require_numbers(ledger)
     if not (np.asarray(ledger["power"]) > 0).all():
         raise Unsound("the ledger has a node without power")
-    _demand_links(ledger, nodes)
+    _require_links(ledger, nodes)
 
 
-def demand_published(published: NDArray[Any], info: dict[str, Any]) -> None:
+def require_published(published: NDArray[Any], info: dict[str, Any]) -> None:
     """A model of numbers for every seed and node, of as many as the problem has parameters."""
     if published.dtype.kind != "f" or published.shape[:2] != (len(info["seeds"]), info["problem"]["nodes"]):
         raise Unsound("the published models are not those of its seeds and nodes")
@@ -143,18 +143,18 @@ def demand_published(published: NDArray[Any], info: dict[str, Any]) -> None:
         raise Unsound("the published models have another number of parameters than run.json says")
 
 
-def _demand_numbers(ledger: "xr.Dataset") -> None:
+def _require_numbers(ledger: "xr.Dataset") -> None:
     for name in map(str, ledger.variables):
         values = ledger[name]
         if values.dtype.kind not in "fiu":
             raise Unsound(f"the ledger has {name} that is not made of numbers")
         reckoned = np.asarray(values, np.float64)  # a half-precision number cannot be compared with the largest
-        allowed = (reckoned >= 0) & ((reckoned <= _LARGEST) | (name == "promised_mu"))
+        allowed = (reckoned >= 0) & ((reckoned <= LARGEST_NUMBER) | (name == "promised_mu"))
         if not allowed.all() or not values.size:
-            raise Unsound(f"the ledger has a number in {name} that is not from 0 to {_LARGEST:g}")
+            raise Unsound(f"the ledger has a number in {name} that is not from 0 to {LARGEST_NUMBER:g}")
 
 
-def _demand_links(ledger: "xr.Dataset", nodes: int) -> None:
+def _require_links(ledger: "xr.Dataset", nodes: int) -> None:
     present = [name for name in ("sender", "receiver", "gain") if name in ledger]
     if not present:
         return

@@ -85,7 +85,7 @@ def limits(
     cost = csr_array(diags_array(1 / noise) @ strength @ diags_array((kappa / epsilon) ** 2))
     ends = (np.full(network.nodes, floor), np.full(network.nodes, ceiling))
     result = Limits(share, cost, *ends)
-    _demand_feasible(result, epsilon)
+    _require_feasible(result, epsilon)
     return result
 
 
@@ -99,7 +99,7 @@ def sparse(limits: Limits) -> SparseLimits:
     return SparseLimits(csr_array(hstack([cost, pick])), csr_array(hstack([limits.share, eye_array(nodes)])))
 
 
-def _demand_feasible(limits: Limits, epsilon: float) -> None:
+def _require_feasible(limits: Limits, epsilon: float) -> None:
     """Less alpha is always allowed, so the floor decides: cost floor_j <= 1 - sum share floor on every link."""
     left = 1 - limits.share @ limits.floor
     excess = limits.cost.data * limits.floor[limits.cost.indices] / left[limits.receiver]
