@@ -1,13 +1,15 @@
-"""Networks to test on: asymmetric, so that a transposed index cannot pass."""
+"""Networks to test on, asymmetric, so that a transposed index cannot pass; and algorithms with parts exchanged."""
 
 import os
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.engine.compile_cache import use_compile_cache
 from murmurcast.network.graph import Network
 
 MakeNetwork = Callable[[int], Network]
@@ -25,15 +27,18 @@ def asymmetric_network(seed: int, nodes: int | None = None) -> Network:
     return Network(gains=support * rng.uniform(0.3, 1.2, (count, count)), power=rng.uniform(0.5, 2.0, count))
 
 
+def changed(algorithm: Algorithm, **parts: Any) -> Algorithm:
+    """The algorithm with other parts of its only round."""
+    (only,) = algorithm.rounds
+    return algorithm._replace(rounds=(only._replace(**parts),))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def prepare_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tests and their commands run the same programs: these are compiled, and fonts are listed, for the first only."""
+    """Tests and their commands use the cache of compiled programs that users have; fonts are listed once for all."""
+    use_compile_cache()
     base = tmp_path_factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # one for all workers
-    folder = str(base / "compiled")
-    jax.config.update("jax_compilation_cache_dir", folder)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    os.environ |= {"JAX_COMPILATION_CACHE_DIR": folder, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
     os.environ["MPLCONFIGDIR"] = str(base / "fonts")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import murmurcast as mc
-from tests.conftest import asymmetric_network
+from tests.conftest import asymmetric_network, changed
 
 NODES, EPOCHS, DIM = 5, 8, 40
 
@@ -45,24 +45,25 @@ def refused(slip: Callable[[], object], words: str, way_out: str) -> None:
 
 def not_numbers() -> mc.Algorithm:
     algorithm = claimed()
-    return algorithm._replace(send=lambda here, state, noise: jnp.nan * algorithm.send(here, state, noise))
+    send = algorithm.rounds[0].send
+    return changed(algorithm, send=lambda here, state, drawn: jnp.nan * send(here, state, drawn))
 
 
 def publishes_no_numbers() -> mc.Algorithm:
     algorithm = claimed()
 
     def update(*arguments: Any) -> Any:
-        state = algorithm.update(*arguments)
+        state = algorithm.rounds[0].update(*arguments)
         return state._replace(published=jnp.inf * state.published)
 
-    return algorithm._replace(update=update)
+    return changed(algorithm, update=update)
 
 
 @pytest.mark.parametrize(
     ("actual", "words", "way_out"),
     [
-        (lambda: mc.mped2fl(planned()), "another medium .* Slots, not Air", "one medium"),
-        (lambda: mc.central_dp(planned()), "another medium .* Server, not Air", "one medium"),
+        (lambda: mc.mped2fl(planned()), r"another channel .* \['slots'\], not \['air'\]", "one channel"),
+        (lambda: mc.central_dp(planned()), r"another channel .* \['server'\], not \['air'\]", "one channel"),
         (lambda: mc.power_controlled(planned(12)), "number of epochs .* 12, not 8", "one plan"),
         (lambda: mc.power_controlled(planned(6)), "number of epochs .* 6, not 8", "one plan"),
         (lambda: mc.power_controlled(planned(nodes=6)), "number of nodes .* 6, not 5", "one plan"),
@@ -85,14 +86,23 @@ def test_what_cannot_be_held_against_the_claim(actual: Callable[[], Any], words:
         ({"coalition": (1.0,)}, r"coalition is \(1\.0,\)", "coalition=(0, 2)"),
         ({"seed": "a"}, "seed is 'a'", "without quotes"),
         ({"seed": 1.0}, r"seed is 1\.0", "decimal point"),
-        ({"precision": "x"}, 'precision is "x"', "float32"),
-        ({"precision": 32}, 'precision is "32"', "float32"),
-        ({"confidence": "0.9"}, "confidence is not made of numbers", "as a number"),
         ({"runs": 99_999_999_999}, "99999999999 runs of 40 canaries", "lower the number of runs"),
     ],
 )
 def test_wishes_of_another_kind(options: dict[str, Any], words: str, way_out: str) -> None:
     refused(lambda: mc.audit(claimed(), problem(), **options), words, way_out)
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "way_out"),
+    [
+        ({"precision": "x"}, 'precision is "x"', "float32"),
+        ({"precision": 32}, 'precision is "32"', "float32"),
+        ({"confidence": "0.9"}, "confidence is not made of numbers", "as a number"),
+    ],
+)
+def test_options_of_another_kind(options: dict[str, Any], words: str, way_out: str) -> None:
+    refused(lambda: mc.audit(claimed(), problem(), options=mc.AuditOptions(**options)), words, way_out)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ LAYERS = (  # folders, and the modules of the ground
     ("engine",),
     ("runs",),
     ("certificates",),
-    ("audits",),
+    ("audits", "testing"),
     ("reports",),
     ("experiments",),
     ("reproduction",),

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from murmurcast.algorithms.base import Algorithm
     from murmurcast.algorithms.central_dp import central_dp
+    from murmurcast.algorithms.decor import decor
+    from murmurcast.algorithms.frost import frost
     from murmurcast.algorithms.local_only import local_only
     from murmurcast.algorithms.mped2fl import mped2fl
     from murmurcast.algorithms.noiseless import noiseless
+    from murmurcast.algorithms.orthogonal import orthogonal
     from murmurcast.algorithms.ped2fl import ped2fl
     from murmurcast.algorithms.power_controlled import power_controlled
-    from murmurcast.audits.audit import Audit, audit
+    from murmurcast.algorithms.push_pull import push_pull
+    from murmurcast.audits.audit import Audit, AuditOptions, audit
     from murmurcast.certificates.certify import certify
     from murmurcast.data import datasets
     from murmurcast.errors import Error, Infeasible, NotConnected
@@ -25,14 +29,16 @@ if TYPE_CHECKING:
     from murmurcast.network.files import read_gains
     from murmurcast.network.graph import Network
     from murmurcast.network.weights import Mixing, mixing_rate
-    from murmurcast.planning.plan import Budget, ClippedGradients, Plan, PowerRule
+    from murmurcast.planning.plan import Plan, PowerRule
     from murmurcast.planning.schedule import Schedule
+    from murmurcast.planning.setup import Budget, ClippedGradients, Setup
     from murmurcast.planning.solve import plan
     from murmurcast.privacy import gaussian
     from murmurcast.privacy.certificate import Certificate
     from murmurcast.privacy.coalitions import Collusion
     from murmurcast.privacy.linear import Linear
     from murmurcast.privacy.paper import PaperClaim
+    from murmurcast.problems.model import Model
     from murmurcast.problems.quadratic import Quadratic
     from murmurcast.problems.ridge import RidgeRegression
     from murmurcast.problems.softmax import SoftmaxRegression
@@ -40,20 +46,22 @@ if TYPE_CHECKING:
     from murmurcast.reports.runs import report
     from murmurcast.runs.compare import compare
     from murmurcast.runs.result import Result, load_run
-    from murmurcast.runs.run import run
+    from murmurcast.runs.run import RunOptions, run
 
 _HOME = {
     "Algorithm": "algorithms.base",
     "Audit": "audits.audit",
-    "Budget": "planning.plan",
+    "AuditOptions": "audits.audit",
+    "Budget": "planning.setup",
     "Certificate": "privacy.certificate",
-    "ClippedGradients": "planning.plan",
+    "ClippedGradients": "planning.setup",
     "Collusion": "privacy.coalitions",
     "Error": "errors",
     "Experiment": "experiments.build",
     "Infeasible": "errors",
     "Linear": "privacy.linear",
     "Mixing": "network.weights",
+    "Model": "problems.model",
     "Network": "network.graph",
     "NotConnected": "errors",
     "PaperClaim": "privacy.paper",
@@ -62,14 +70,18 @@ _HOME = {
     "Quadratic": "problems.quadratic",
     "Result": "runs.result",
     "RidgeRegression": "problems.ridge",
+    "RunOptions": "runs.run",
     "Schedule": "planning.schedule",
+    "Setup": "planning.setup",
     "SoftmaxRegression": "problems.softmax",
     "audit": "audits.audit",
     "central_dp": "algorithms.central_dp",
     "certify": "certificates.certify",
     "compare": "runs.compare",
     "datasets": "data.datasets",
+    "decor": "algorithms.decor",
     "figures": "reports.plots",
+    "frost": "algorithms.frost",
     "gains": "network.gains",
     "gaussian": "privacy.gaussian",
     "load": "experiments.load",
@@ -79,9 +91,11 @@ _HOME = {
     "mixing_rate": "network.weights",
     "mped2fl": "algorithms.mped2fl",
     "noiseless": "algorithms.noiseless",
+    "orthogonal": "algorithms.orthogonal",
     "ped2fl": "algorithms.ped2fl",
     "plan": "planning.solve",
     "power_controlled": "algorithms.power_controlled",
+    "push_pull": "algorithms.push_pull",
     "read_gains": "network.files",
     "report": "reports.runs",
     "run": "runs.run",
@@ -92,6 +106,7 @@ _MODULES = ("datasets", "figures", "gains", "gaussian", "mixing", "topologies")
 __all__ = [
     "Algorithm",
     "Audit",
+    "AuditOptions",
     "Budget",
     "Certificate",
     "ClippedGradients",
@@ -101,6 +116,7 @@ __all__ = [
     "Infeasible",
     "Linear",
     "Mixing",
+    "Model",
     "Network",
     "NotConnected",
     "PaperClaim",
@@ -109,14 +125,18 @@ __all__ = [
     "Quadratic",
     "Result",
     "RidgeRegression",
+    "RunOptions",
     "Schedule",
+    "Setup",
     "SoftmaxRegression",
     "audit",
     "central_dp",
     "certify",
     "compare",
     "datasets",
+    "decor",
     "figures",
+    "frost",
     "gains",
     "gaussian",
     "load",
@@ -126,9 +146,11 @@ __all__ = [
     "mixing_rate",
     "mped2fl",
     "noiseless",
+    "orthogonal",
     "ped2fl",
     "plan",
     "power_controlled",
+    "push_pull",
     "read_gains",
     "report",
     "run",

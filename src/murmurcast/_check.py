@@ -26,7 +26,7 @@ def _array(name: str, value: ArrayLike) -> FloatArray:
     return numbers
 
 
-def _demand(name: str, value: ArrayLike, expected: str, within: NDArray[np.bool_]) -> None:
+def _require(name: str, value: ArrayLike, expected: str, within: NDArray[np.bool_]) -> None:
     if within.all():
         return
     bad = np.flatnonzero(~np.atleast_1d(within))[0]
@@ -39,21 +39,21 @@ def positive(**values: ArrayLike) -> None:
     """Every value is above zero, and so far from the ends of floating point that products of several stay finite."""
     for name, value in values.items():
         array = _array(name, value)
-        _demand(name, value, "a number above 0 (1e-30 to 1e30)", (array >= 1e-30) & (array <= 1e30))
+        _require(name, value, "a number above 0 (1e-30 to 1e30)", (array >= 1e-30) & (array <= 1e30))
 
 
 def above_zero(**values: ArrayLike) -> None:
     """Every value is above zero, and its square is still a number: for what was computed, not given."""
     for name, value in values.items():
         array = _array(name, value)
-        _demand(name, value, "a number above 0 (1e-100 to 1e100)", (array >= 1e-100) & (array <= 1e100))
+        _require(name, value, "a number above 0 (1e-100 to 1e100)", (array >= 1e-100) & (array <= 1e100))
 
 
 def finite(**values: ArrayLike) -> None:
     """Every value is a number of zero or more, and none is infinite: for what came out of a formula."""
     for name, value in values.items():
         array = _array(name, value)
-        _demand(name, value, "a finite number of 0 or more", np.isfinite(array) & (array >= 0))
+        _require(name, value, "a finite number of 0 or more", np.isfinite(array) & (array >= 0))
 
 
 def split(**values: ArrayLike) -> None:
@@ -61,27 +61,27 @@ def split(**values: ArrayLike) -> None:
     for name, value in values.items():
         array = _array(name, value)
         inside = (array >= _SMALLEST_SHARE) & (array <= 1 - _SMALLEST_SHARE)
-        _demand(name, value, f"strictly between 0 and 1 ({_SMALLEST_SHARE:g} from both)", inside)
+        _require(name, value, f"strictly between 0 and 1 ({_SMALLEST_SHARE:g} from both)", inside)
 
 
 def gaussian(**values: ArrayLike) -> None:
     """Every value is a mu of Gaussian DP: 0 or more, and so small that its square is a number, or infinite."""
     for name, value in values.items():
         array = _array(name, value)
-        _demand(name, value, "0 to 1e100, or infinite", ((array >= 0) & (array <= 1e100)) | (array == np.inf))
+        _require(name, value, "0 to 1e100, or infinite", ((array >= 0) & (array <= 1e100)) | (array == np.inf))
 
 
 def not_negative(**values: ArrayLike) -> None:
     """Every value is at least zero (infinity allowed)."""
     for name, value in values.items():
-        _demand(name, value, "a number of 0 or more", _array(name, value) >= 0)
+        _require(name, value, "a number of 0 or more", _array(name, value) >= 0)
 
 
 def fraction(**values: ArrayLike) -> None:
     """Every value lies strictly between 0 and 1."""
     for name, value in values.items():
         array = _array(name, value)
-        _demand(name, value, "strictly between 0 and 1", (array > 0) & (array < 1))
+        _require(name, value, "strictly between 0 and 1", (array > 0) & (array < 1))
 
 
 def at_least(least: int, **values: int) -> None:
@@ -139,6 +139,14 @@ def frozen(array: FloatArray) -> FloatArray:
     """The same array, no longer writable."""
     array.flags.writeable = False
     return array
+
+
+def one_of(known: Iterable[str], **values: str) -> None:
+    """Words that are known; a hint offers the nearest."""
+    choices = tuple(known)
+    for name, value in values.items():
+        if value not in choices:
+            raise Error(f'{name} is "{value}"', hint=nearest(value, choices))
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -10,21 +10,30 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from murmurcast.algorithms.base import Air, Algorithm, Local, Server, Silence, Slots, State
+from murmurcast.algorithms.base import Algorithm, Draw, Local, State
 from murmurcast.algorithms.central_dp import central_dp
 from murmurcast.algorithms.local_only import local_only
 from murmurcast.algorithms.mped2fl import mped2fl
 from murmurcast.algorithms.noiseless import noiseless
 from murmurcast.algorithms.ped2fl import ped2fl
 from murmurcast.algorithms.power_controlled import power_controlled
+from murmurcast.algorithms.tables import row_of
+from murmurcast.channels.air import Air
+from murmurcast.channels.server import Server
+from murmurcast.channels.silence import Silence
+from murmurcast.channels.slots import Slots
 from murmurcast.engine import loop, sharding
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
-from murmurcast.planning.plan import Budget, ClippedGradients, Plan
+from murmurcast.planning.plan import Plan
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget, ClippedGradients
 from murmurcast.planning.solve import plan
+from murmurcast.privacy.conversion import mu_of
+from murmurcast.privacy.releases import ADVERSARIES
 from murmurcast.problems.quadratic import Quadratic
-from tests.conftest import asymmetric_network
+from murmurcast.runs.record import basis
+from tests.conftest import asymmetric_network, changed
 
 NODES, DIM, EPOCHS, RADIUS = 5, 3, 6, 0.5
 PROBLEM = Quadratic.random(NODES, DIM, seed=1, ball=RADIUS)
@@ -48,7 +57,7 @@ def planned(network: Network | None = None, unit: Literal["node", "record"] = "n
     )
 
 
-ALGORITHMS: dict[str, tuple[Make, type, int]] = {  # medium and channel uses as documented
+ALGORITHMS: dict[str, tuple[Make, type, int]] = {  # channel and channel uses as documented
     "power-controlled": (power_controlled, Air, 1),
     "power-controlled, own, average": (lambda p: power_controlled(p, gradient_at="own", publish="average"), Air, 1),
     "noiseless": (noiseless, Air, 1),
@@ -65,12 +74,13 @@ def made(name: str) -> Algorithm:
     return ALGORITHMS[name][0](planned(network_of_senders() if name.startswith("ped2fl") else None))
 
 
-def entry(tables: Any, epoch: int, node: int, slot: int = 0) -> Any:
+def entry(tables: Any, epoch: int, node: int) -> Any:
     """A node's constants in an epoch, as the engine looks them up: the last row stands for all later epochs."""
 
-    def one(table: Any) -> float:
+    def one(table: Any) -> Any:
         row = np.asarray(table)[min(epoch, len(table)) - 1]
-        return float(row) if row.ndim == 0 else float(row[node] if row.ndim == 1 else row[node, slot])
+        np.testing.assert_array_equal(row, row_of(table, epoch))
+        return float(row) if row.ndim == 0 else float(row[node]) if row.ndim == 1 else row[node]
 
     return type(tables)(*map(one, tables))
 
@@ -89,41 +99,59 @@ def draw(seed: int, scale: float = 1.0) -> jax.Array:
     return jnp.asarray(scale * np.random.default_rng(seed).standard_normal(DIM), jnp.float32)
 
 
+def drawn(algorithm: Algorithm, seed: int | None) -> dict[str, jax.Array]:
+    """All that a node's send is given to draw with, as the engine names and shapes it; zeros without a seed."""
+    found = {}
+    for name, one in algorithm.rounds[0].draws.items():
+        assert isinstance(one, Draw)
+        shape = (algorithm.plan.network.max_degree, DIM) if one.per == "link" else (DIM,)
+        values = np.zeros(shape) if seed is None else np.random.default_rng(seed).standard_normal(shape)
+        found[name] = jnp.asarray(values, jnp.float32)
+    return found
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_protocol(name: str) -> None:
     algorithm = made(name)
-    medium, uses = ALGORITHMS[name][1:]
+    channel, uses = ALGORITHMS[name][1:]
+    (only,) = algorithm.rounds
     assert algorithm.name == name.split(",")[0]
-    assert isinstance(algorithm.medium, medium)
+    assert isinstance(only.channel, channel)
     assert algorithm.channel_uses == uses
-    assert algorithm.promise.mu.shape == (NODES,)
-    assert (algorithm.promise.mu >= 0).all()
-    assert algorithm.promise.basis
+    assert algorithm.epochs == EPOCHS
+    for part in algorithm.releases:
+        assert part.ratio.shape == (EPOCHS, NODES)
+        assert (part.ratio >= 0).all()
+        assert part.against in ADVERSARIES
+        assert mu_of(part).shape == (NODES,)
+        assert (mu_of(part) >= 0).all()
+    assert basis(algorithm, PROBLEM)[0]
     widest = int(algorithm.plan.network.degree.max())
-    for where, tables in (("sending", algorithm.sending), ("receiving", algorithm.receiving)):
+    for where, tables in (("sending", only.sending), ("receiving", only.receiving)):
         for field, table in tables._asdict().items():
             assert isinstance(table, np.ndarray), field
             assert table.dtype == np.float64, field
             assert np.isfinite(table).all(), field
-            per_link = where == "sending" and medium is Slots
+            per_link = where == "sending" and channel is Slots
             shapes = [(EPOCHS,)] + [(r, NODES, *([widest] if per_link else [])) for r in range(1, EPOCHS + 1)]
             assert table.shape in shapes, field
     for node in range(NODES):
-        state = algorithm.init(jnp.zeros(DIM, jnp.float32))
+        state = algorithm.init(jnp.zeros(DIM, jnp.float32), local(node))
         np.testing.assert_array_equal(np.asarray(state.own), 0)
         for epoch in range(1, EPOCHS + 1):
-            here = entry(algorithm.sending, epoch, node)
+            here = entry(only.sending, epoch, node)
             before = jax.tree.map(np.asarray, state)
-            sent = algorithm.send(here, state, draw(epoch))
-            assert sent.shape == (DIM,)
-            np.testing.assert_array_equal(np.asarray(sent), np.asarray(algorithm.send(here, state, draw(epoch))))
-            quiet = here._replace(noise=0.0) if hasattr(here, "noise") else here
-            still = [np.asarray(algorithm.send(quiet, state, draw(seed))) for seed in (1, 2)]
+            sent = only.send(here, state, drawn(algorithm, epoch))
+            assert sent.shape == ((widest, DIM) if channel is Slots else (DIM,))
+            again = only.send(here, state, drawn(algorithm, epoch))
+            np.testing.assert_array_equal(np.asarray(sent), np.asarray(again))
+            quiet = here._replace(noise=0 * here.noise) if hasattr(here, "noise") else here
+            still = [np.asarray(only.send(quiet, state, drawn(algorithm, seed))) for seed in (1, 2)]
             np.testing.assert_array_equal(still[0], still[1])
-            np.testing.assert_array_equal(still[0], np.asarray(algorithm.send(here, state, jnp.zeros(DIM))))
+            np.testing.assert_array_equal(still[0], np.asarray(only.send(here, state, drawn(algorithm, None))))
             jax.tree.map(np.testing.assert_array_equal, before, jax.tree.map(np.asarray, state))
-            following = algorithm.update(
-                entry(algorithm.receiving, epoch, node), state, sent, draw(100 + epoch, scale=5.0), local(node)
+            following = only.update(
+                entry(only.receiving, epoch, node), state, sent, draw(100 + epoch, scale=5.0), local(node)
             )
             assert type(following) is type(state)
             assert jax.tree.map(jnp.shape, following) == jax.tree.map(jnp.shape, state)
@@ -136,17 +164,21 @@ def test_protocol(name: str) -> None:
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_only_an_algorithm_with_noise_promises(name: str) -> None:
     algorithm = made(name)
+    (only,) = algorithm.rounds
     if name.startswith(("power-controlled", "central")):
-        assert np.isfinite(algorithm.promise.mu).all()
-        assert (np.asarray(algorithm.sending.noise) > 0).all()
+        (part,) = algorithm.releases
+        assert part.against == ("trusted server" if name.startswith("central") else "everybody")
+        assert np.isfinite(mu_of(part)).all()
+        assert (mu_of(part) > 0).all()
+        assert (np.asarray(only.sending.noise) > 0).all()
     elif name == "local-only":
-        np.testing.assert_array_equal(algorithm.promise.mu, 0)
-        np.testing.assert_array_equal(
-            np.asarray(algorithm.send(algorithm.sending, State(draw(1), draw(1)), draw(2))), 0
-        )
+        (part,) = algorithm.releases
+        np.testing.assert_array_equal(mu_of(part), 0)
+        assert not only.draws
+        np.testing.assert_array_equal(np.asarray(only.send(only.sending, State(draw(1), draw(1)), {})), 0)
     else:
-        assert np.isinf(algorithm.promise.mu).all()
-        assert (np.asarray(algorithm.sending.noise) == 0).any()
+        assert algorithm.releases == ()
+        assert (np.asarray(only.sending.noise) == 0).any()
 
 
 @pytest.mark.parametrize("make", [power_controlled, noiseless, mped2fl, ped2fl, local_only, central_dp])
@@ -165,21 +197,21 @@ def test_power_controlled_is_the_plans() -> None:
     algorithm = power_controlled(made_plan)
     rng = np.random.default_rng(0)
     x, eta = rng.standard_normal((2, NODES, DIM))
-    heres = [entry(algorithm.sending, 3, node) for node in range(NODES)]
-    sent = np.array([np.asarray(algorithm.send(heres[n], State(x[n], x[n]), eta[n])) for n in range(NODES)])
+    (only,) = algorithm.rounds
+    heres = [entry(only.sending, 3, node) for node in range(NODES)]
+    sent = np.array([np.asarray(only.send(heres[n], State(x[n], x[n]), {"noise": eta[n]})) for n in range(NODES)])
     spoken = x + (np.sqrt(made_plan.beta / made_plan.alpha) * made_plan.noise_std[2])[:, None] * eta
     np.testing.assert_allclose(sent, np.sqrt(made_plan.alpha * made_plan.network.power)[:, None] * spoken, rtol=1e-12)
     heard = made_plan.network.gains.T @ sent
     still = Local(lambda point: 0 * point, lambda point: 0 * point, lambda point: point)
     mixed = [
-        algorithm.update(entry(algorithm.receiving, 3, n), State(x[n], x[n]), sent[n], heard[n], still).own
-        for n in range(NODES)
+        only.update(entry(only.receiving, 3, n), State(x[n], x[n]), sent[n], heard[n], still).own for n in range(NODES)
     ]
     np.testing.assert_allclose(mixed, made_plan.mixing.weights @ spoken, rtol=1e-10)
     for epoch in range(1, EPOCHS + 1):
-        here = entry(algorithm.receiving, epoch, 2)
+        here = entry(only.receiving, epoch, 2)
         push = Local(lambda _: jnp.ones(DIM), lambda _: jnp.ones(DIM), lambda point: point)
-        step = algorithm.update(here, State(x[2], x[2]), 0 * x[2], 0 * x[2], push).own
+        step = only.update(here, State(x[2], x[2]), 0 * x[2], 0 * x[2], push).own
         np.testing.assert_allclose(
             np.asarray(step), -made_plan.schedule.steps[epoch - 1] / made_plan.z[epoch - 1, 2], rtol=1e-6
         )
@@ -191,12 +223,13 @@ def test_unit_record_needs_gradients_at_the_public_point() -> None:
         with pytest.raises(Error, match="public mixed point") as raised:
             make(made_plan, gradient_at="own")
         assert "mixed" in raised.value.hint
-    np.testing.assert_array_equal(power_controlled(made_plan).promise.mu, made_plan.certificate.mu)
+    (part,) = power_controlled(made_plan).releases
+    np.testing.assert_allclose(mu_of(part), made_plan.certificate.mu, rtol=1e-12)
 
 
 def test_gradients_are_taken_where_they_say() -> None:
     def asked(make: Make) -> tuple[str, list[float]]:
-        algorithm = make(planned())
+        (only,) = make(planned()).rounds
         seen: list[tuple[str, Any]] = []
 
         def public(point: jax.Array) -> jax.Array:
@@ -207,8 +240,8 @@ def test_gradients_are_taken_where_they_say() -> None:
             seen.append(("private", np.asarray(point).tolist()))
             return point
 
-        state, here = State(draw(1), draw(2)), entry(algorithm.receiving, 1, 0)
-        algorithm.update(here, state, draw(3), draw(4), Local(public, private, lambda point: point))
+        state, here = State(draw(1), draw(2)), entry(only.receiving, 1, 0)
+        only.update(here, state, draw(3), draw(4), Local(public, private, lambda point: point))
         ((kind, where),) = seen
         return kind, where
 
@@ -225,8 +258,9 @@ def test_gradients_are_taken_where_they_say() -> None:
 def test_published_average_is_the_weighted_average_of_public_points(make: Any) -> None:
     """Weights t (t + 1) (t + 2), which is what the recursion by 4/(t + 3) comes to."""
     made_plan = planned(epochs=12)
-    last, average = make(made_plan), make(made_plan, publish="average")
-    state, points = average.init(jnp.zeros(DIM)), []
+    algorithm = make(made_plan, publish="average")
+    last, average = make(made_plan).rounds[0], algorithm.rounds[0]
+    state, points = algorithm.init(jnp.zeros(DIM), local(1)), []
     for epoch in range(1, 13):
         here, sent, heard = entry(average.receiving, epoch, 1), draw(epoch), draw(50 + epoch)
         plain = last.update(here, state, sent, heard, local(1))
@@ -248,13 +282,15 @@ def test_unknown_options_have_a_hint(word: str) -> None:
 
 def links(algorithm: Algorithm, table: Any) -> Any:
     """[links] what a table of `Slots` says of the links, in the order of gains.data."""
-    assert isinstance(algorithm.medium, Slots)
-    degree = np.diff(algorithm.medium.gains.indptr)
+    channel = algorithm.rounds[0].channel
+    assert isinstance(channel, Slots)
+    degree = np.diff(channel.gains.indptr)
     return np.concatenate([np.asarray(table)[0, node, :count] for node, count in enumerate(degree)])
 
 
 def test_mped2fl_arrives_with_one_amplitude_per_receiver() -> None:
     algorithm = mped2fl(planned())
+    sending, receiving = algorithm.rounds[0].sending, algorithm.rounds[0].receiving
     network, normaliser = algorithm.plan.network, algorithm.plan.mixing.normaliser
     gains = network.gains.toarray()
     expected = np.array(
@@ -262,17 +298,17 @@ def test_mped2fl_arrives_with_one_amplitude_per_receiver() -> None:
     )
     csr = network.gains
     receivers, senders = csr.indices, np.repeat(np.arange(NODES), np.diff(csr.indptr))
-    arriving = csr.data * links(algorithm, algorithm.sending.amplitude)
+    arriving = csr.data * links(algorithm, sending.amplitude)
     np.testing.assert_allclose(arriving, expected[receivers], rtol=1e-12)
-    np.testing.assert_allclose(algorithm.receiving.heard[0], 1 / (expected * normaliser), rtol=1e-12)
+    np.testing.assert_allclose(receiving.heard[0], 1 / (expected * normaliser), rtol=1e-12)
     # Row and column sums of the weights: doubly stochastic.
-    weights = np.diag(algorithm.receiving.kept[0])
-    weights[receivers, senders] = arriving * algorithm.receiving.heard[0][receivers]
+    weights = np.diag(receiving.kept[0])
+    weights[receivers, senders] = arriving * receiving.heard[0][receivers]
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-12)
     np.testing.assert_allclose(weights.sum(axis=0), 1, rtol=1e-12)
     # Power is used up, and the weakest link of every receiver is the one without noise.
-    noise = links(algorithm, algorithm.sending.noise)
-    power = links(algorithm, algorithm.sending.amplitude) ** 2 + (noise / algorithm.plan.noise_to_step[senders]) ** 2
+    noise = links(algorithm, sending.noise)
+    power = links(algorithm, sending.amplitude) ** 2 + (noise / algorithm.plan.noise_to_step[senders]) ** 2
     np.testing.assert_allclose(power, network.power[senders], rtol=1e-12)
     for receiver in range(NODES):
         into = np.flatnonzero(receivers == receiver)
@@ -289,17 +325,18 @@ def test_mped2fl_draws_noise_for_every_link_by_itself() -> None:
     problem = Quadratic(curvature=np.ones((3, 1, 1)), centre=np.zeros((3, 1)))
     wide = _Wide(problem, dim)
     algorithm = mped2fl(plan(network, ClippedGradients(clip=1.0), Budget(epsilon=5.0), Schedule(epochs=3)))
-    algorithm = algorithm._replace(update=lambda here, state, sent, heard, local: State(sent[0], sent[1]))  # noqa: ARG005
+    algorithm = changed(algorithm, update=lambda here, state, sent, heard, local: State(sent[0], sent[1]))  # noqa: ARG005
     layout = sharding.layout(3, 1, 10**9)
     program = loop.program(algorithm, wide, layout, (3,), np.float32)  # type: ignore[arg-type]
     carry = program.advance(program.given, program.start, np.int32(1), np.int32(2))
-    expected = algorithm.sending.noise[0] * algorithm.sending.schedule[0]
+    sending = algorithm.rounds[0].sending
+    expected = sending.noise[0] * sending.schedule[0]
     first, second = (np.asarray(leaf)[:3, 0] for leaf in carry.state)
     np.testing.assert_allclose(np.stack([first, second], axis=1).std(axis=2), expected, rtol=0.05, atol=1e-6)
-    drawn = [signal for node in range(3) for signal in (first[node], second[node]) if signal.std() > 1e-6]
-    assert len(drawn) == 3  # six links, three of them the weakest of their receiver
-    correlation = np.corrcoef(drawn)
-    assert np.abs(correlation - np.eye(len(drawn))).max() < 5 / np.sqrt(dim)
+    noisy = [signal for node in range(3) for signal in (first[node], second[node]) if signal.std() > 1e-6]
+    assert len(noisy) == 3  # six links, three of them the weakest of their receiver
+    correlation = np.corrcoef(noisy)
+    assert np.abs(correlation - np.eye(len(noisy))).max() < 5 / np.sqrt(dim)
 
 
 class _Wide:
@@ -308,6 +345,10 @@ class _Wide:
     def __init__(self, problem: Quadratic, dim: int) -> None:
         self.inner, self.shape, self.nodes, self.dim, self.bytes_per_gradient = problem, (dim,), 3, dim, 4
         self.local_data, self.test_data, self.project = problem.local_data, problem.test_data, problem.project
+        self.gradient_clip = problem.gradient_clip
+
+    def start(self, key: jax.Array) -> jax.Array:  # noqa: ARG002
+        return jnp.zeros(self.dim)
 
     def evaluate(self, model: jax.Array, test: Any) -> dict[str, jax.Array]:  # noqa: ARG002
         return {"loss": model.sum()}
@@ -322,13 +363,14 @@ def test_ped2fl_refuses_gains_that_depend_on_the_receiver() -> None:
 def test_ped2fl_arrives_everywhere_with_one_amplitude() -> None:
     network = network_of_senders()
     algorithm = ped2fl(planned(network))
+    sending, receiving = algorithm.rounds[0].sending, algorithm.rounds[0].receiving
     gain = network.gains.toarray().max(axis=1)
-    arriving = gain * algorithm.sending.amplitude[0]
+    arriving = gain * sending.amplitude[0]
     weakest = (gain * np.sqrt(network.power)).min()
     np.testing.assert_allclose(arriving, weakest, rtol=1e-12)
-    assert np.count_nonzero(algorithm.sending.noise[0] > 1e-7) == NODES - 1
-    weights = csr_array(network.gains.T).toarray() * algorithm.sending.amplitude[0]
-    weights = weights * algorithm.receiving.heard[0][:, None] + np.diag(algorithm.receiving.kept[0])
+    assert np.count_nonzero(sending.noise[0] > 1e-7) == NODES - 1
+    weights = csr_array(network.gains.T).toarray() * sending.amplitude[0]
+    weights = weights * receiving.heard[0][:, None] + np.diag(receiving.kept[0])
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-12)
     np.testing.assert_allclose(weights.sum(axis=0), 1, rtol=1e-12)
 
@@ -337,22 +379,26 @@ def test_ped2fl_arrives_everywhere_with_one_amplitude() -> None:
 def test_central_noise_costs_exactly_the_plans_mu(unit: Literal["node", "record"]) -> None:
     made_plan = planned(unit=unit)
     algorithm = central_dp(made_plan)
-    rho = np.sqrt((algorithm.sending.noise[0] ** 2).sum())  # of the sum, independent at every node
-    np.testing.assert_allclose(algorithm.promise.mu**2, (EPOCHS - 1) * (made_plan.sensitivity / rho) ** 2, rtol=1e-12)
-    assert algorithm.promise.mu.max() == pytest.approx(made_plan.certificate.mu.max(), rel=1e-12)
-    np.testing.assert_array_equal(algorithm.receiving.step, [0, *made_plan.schedule.steps[:-1]])
+    (only,), (part,) = algorithm.rounds, algorithm.releases
+    mu = mu_of(part)
+    rho = np.sqrt((only.sending.noise[0] ** 2).sum())  # of the sum, independent at every node
+    np.testing.assert_allclose(mu**2, (EPOCHS - 1) * (made_plan.sensitivity / rho) ** 2, rtol=1e-12)
+    assert mu.max() == pytest.approx(made_plan.certificate.mu.max(), rel=1e-12)
+    np.testing.assert_array_equal(only.receiving.step, [0, *made_plan.schedule.steps[:-1]])
 
 
 def test_central_sends_nothing_but_noise_first_and_the_gradient_at_the_public_model_after() -> None:
     algorithm = central_dp(planned())
-    state = algorithm.init(jnp.zeros(DIM))
-    here = entry(algorithm.sending, 1, 0)
-    np.testing.assert_array_equal(np.asarray(algorithm.send(here, state, jnp.zeros(DIM))), 0)
-    state = algorithm.update(entry(algorithm.receiving, 1, 0), state, draw(1), draw(2), local(0))
+    (only,) = algorithm.rounds
+    nothing = {"noise": jnp.zeros(DIM)}
+    state = algorithm.init(jnp.zeros(DIM), local(0))
+    here = entry(only.sending, 1, 0)
+    np.testing.assert_array_equal(np.asarray(only.send(here, state, nothing)), 0)
+    state = only.update(entry(only.receiving, 1, 0), state, draw(1), draw(2), local(0))
     np.testing.assert_array_equal(np.asarray(state.own), 0)
     np.testing.assert_array_equal(np.asarray(state.own), np.asarray(state.published))
     np.testing.assert_allclose(
-        np.asarray(algorithm.send(here, state, jnp.zeros(DIM))),
+        np.asarray(only.send(here, state, nothing)),
         np.asarray(local(0).gradient_at_public(jnp.zeros(DIM))),
         rtol=1e-6,
     )

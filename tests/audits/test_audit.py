@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,15 +17,17 @@ from murmurcast.algorithms.noiseless import noiseless
 from murmurcast.algorithms.power_controlled import power_controlled
 from murmurcast.audits import canaries
 from murmurcast.audits.adversaries import System, gather
-from murmurcast.audits.audit import Attack, Audit, audit, judge
+from murmurcast.audits.audit import Attack, Audit, AuditOptions, audit, judge
 from murmurcast.audits.canaries import Canaries
 from murmurcast.audits.evidence import Evidence
 from murmurcast.data.datasets import logistic
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
-from murmurcast.planning.plan import Budget, Plan
+from murmurcast.planning.plan import Plan
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan
+from murmurcast.privacy.conversion import mu_of
 from murmurcast.problems.base import Problem
 from murmurcast.problems.quadratic import Quadratic
 from murmurcast.problems.softmax import SoftmaxRegression
@@ -84,7 +87,7 @@ def power(found: "list[dict[str, Attack]]", limit: float, who: str | None = None
 
 
 def mu_promised() -> float:
-    return float(claimed().promise.mu[TARGET])
+    return float(mu_of(claimed().releases[0])[TARGET])
 
 
 def everybody_else() -> tuple[int, ...]:
@@ -188,11 +191,12 @@ def test_one_draw_for_all_links_of_mped2fl_is_caught(count: int) -> None:
     schedule = Schedule(epochs=4, step=0.5, noise_timing="aligned", noise_to_step=6.0)
     made = plan(Network(gains=gains), problem, Budget(epsilon=8.0), schedule, normaliser="max-degree", z="perron")
     algorithm = mped2fl(made)
-    assert (algorithm.sending.noise[0, TARGET] > 0).all()  # the target is nobody's weakest sender
+    sending = algorithm.rounds[0].sending
+    assert (sending.noise[0, TARGET] > 0).all()  # the target is nobody's weakest sender
     for actual, least, most in ((algorithm, 0.0, 0.1), (faults.one_draw_for_all_links(algorithm), 1.0, 1.0)):
         planted, evidence = attacked(algorithm, actual, problem, (0,), count=count)
         limit = evidence["eavesdropper"].mu
-        amplitude, noise = algorithm.sending.amplitude[0, TARGET], algorithm.sending.noise[0, TARGET]
+        amplitude, noise = sending.amplitude[0, TARGET], sending.noise[0, TARGET]
         told = made.sensitivity[TARGET] * np.linalg.norm(amplitude / noise) * np.sqrt(3)  # aligned: each epoch alike
         assert limit == pytest.approx(told)
         assert least <= power(audits(planted, evidence, limit), limit) <= most
@@ -207,7 +211,7 @@ def test_records_of_real_data_at_the_mixed_point(publish: str) -> None:
         publish=publish,  # type: ignore[arg-type]
     )
     honest = audit(algorithm, problem, runs=200)
-    assert (honest.verdict, honest.target) == ("not falsified", int(np.argmax(algorithm.promise.mu)))
+    assert (honest.verdict, honest.target) == ("not falsified", int(np.argmax(mu_of(algorithm.releases[0]))))
     assert honest.share == 1.0
     assert honest.clip == pytest.approx(1.0, abs=0.02)
     by_name = {attack.adversary: attack for attack in honest.attacks}
@@ -284,12 +288,16 @@ def test_the_same_seed_gives_the_same_audit() -> None:
         ({"coalition": (7,)}, "7"),
         ({"runs": 0}, "runs"),
         ({"runs": 1}, "too few"),
-        ({"confidence": 1.0}, "confidence"),
     ],
 )
-def test_wrong_wishes_are_errors(options: dict[str, int], message: str) -> None:
+def test_wrong_wishes_are_errors(options: dict[str, Any], message: str) -> None:
     with pytest.raises(Error, match=message):
-        audit(claimed(), bowls(5), **options)  # type: ignore[arg-type]
+        audit(claimed(), bowls(5), **options)
+
+
+def test_certainty_is_not_to_be_had() -> None:
+    with pytest.raises(Error, match="confidence"):
+        audit(claimed(), bowls(5), options=AuditOptions(confidence=1.0))
 
 
 def test_what_is_not_on_the_air_is_an_error() -> None:

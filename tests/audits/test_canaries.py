@@ -11,8 +11,9 @@ from murmurcast.audits.eavesdropper import overhear
 from murmurcast.audits.guessing import guess
 from murmurcast.audits.transcript import Transcript, transcripts
 from murmurcast.data.datasets import least_squares, logistic
-from murmurcast.planning.plan import Budget, Plan
+from murmurcast.planning.plan import Plan
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan
 from murmurcast.problems.quadratic import Quadratic
 from murmurcast.problems.ridge import RidgeRegression
@@ -33,7 +34,14 @@ def planned(problem: SoftmaxRegression | Quadratic, unit: str) -> Plan:
 
 
 def sent(made: Plan, problem: SoftmaxRegression | Quadratic, planted: Canaries) -> Transcript:
-    return transcripts(canaries.planted(power_controlled(made), planted, problem.shape), problem, SEEDS, "float64")
+    algorithm = canaries.planted(power_controlled(made))
+    return transcripts(algorithm, problem, SEEDS, "float64", prepare=canaries.plant(planted))
+
+
+def heard(made: Plan, problem: SoftmaxRegression, planted: Canaries) -> Transcript:
+    """A run for every row of signs, in float32."""
+    algorithm = canaries.planted(power_controlled(made))
+    return transcripts(algorithm, problem, range(len(planted.signs)), prepare=canaries.plant(planted))
 
 
 def test_a_record_is_beside_the_others_and_changes_by_the_sensitivity() -> None:
@@ -78,7 +86,7 @@ def test_the_eavesdropper_is_left_with_noise_and_the_shift(batch: int | None) ->
     made = planned(problem, "record")
     algorithm = power_controlled(made)
     planted = canaries.draw(made, TARGET, problem.dim, 400, 1.0, seed=2)
-    kept = transcripts(canaries.planted(algorithm, planted, problem.shape), problem, range(400))
+    kept = heard(made, problem, planted)
     found = overhear(algorithm, problem, planted, kept, tuple(range(400)))
     assert found.air.mu == pytest.approx(made.certificate.mu[TARGET], rel=1e-9)
     noise = found.air.readings[:EPOCHS] - found.air.shift[:EPOCHS, None, None] / 2 * planted.signs
@@ -99,7 +107,7 @@ def test_a_wrong_epoch_would_be_noticed() -> None:
     problem = softmax()
     made = planned(problem, "record")
     planted = canaries.draw(made, TARGET, problem.dim, 50, 1.0, seed=2)
-    kept = transcripts(canaries.planted(power_controlled(made), planted, problem.shape), problem, range(50))
+    kept = heard(made, problem, planted)
     moved = kept._replace(heard=np.roll(kept.heard, 1, axis=1))
     found = overhear(power_controlled(made), problem, planted, moved, tuple(range(50)))
     assert found.air.readings[:EPOCHS].var() > 1.3
@@ -109,7 +117,7 @@ def test_what_is_learned_from_is_not_counted() -> None:
     problem = softmax()
     made = planned(problem, "record")
     planted = canaries.draw(made, TARGET, problem.dim, 100, 1.0, seed=2)
-    kept = transcripts(canaries.planted(power_controlled(made), planted, problem.shape), problem, range(100))
+    kept = heard(made, problem, planted)
     evidence = overhear(power_controlled(made), problem, planted, kept, tuple(range(100))).air
     split = guess(evidence, planted.signs, seed=0).split
     everything = np.concatenate(split)

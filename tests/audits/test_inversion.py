@@ -22,8 +22,9 @@ from murmurcast.data.base import Dataset
 from murmurcast.data.datasets import digits, least_squares, mnist
 from murmurcast.data.partition import QuantitySkew
 from murmurcast.errors import Error
-from murmurcast.planning.plan import Budget, Plan
+from murmurcast.planning.plan import Plan
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan
 from murmurcast.problems.softmax import SoftmaxRegression
 from tests.conftest import asymmetric_network
@@ -151,10 +152,10 @@ def test_transposed_weights_are_noticed() -> None:
     problem, algorithm, kept = heard()
     mixing = algorithm.plan.mixing
     turned = replace(algorithm.plan, mixing=mixing._replace(weights=mixing.weights.T.tocsr()))
-    (seen, *_) = readings(algorithm._replace(plan=turned), problem, kept, RECORD)
+    (seen, *_) = readings(algorithm._replace(setup=turned), problem, kept, RECORD)
     assert outside(seen, true_gradients(problem, seen.points), seen.noise) == EPOCHS - 1
     silent = noiseless(planned(problem))
-    (seen,) = readings(silent._replace(plan=turned), problem, transcripts(silent, problem, (0,)), RECORD)
+    (seen,) = readings(silent._replace(setup=turned), problem, transcripts(silent, problem, (0,)), RECORD)
     found = reconstruct(seen, prior_without(row_of(problem, RECORD)))
     assert relative_error(found, row_of(problem, RECORD)) > 0.1
 

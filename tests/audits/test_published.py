@@ -8,10 +8,11 @@ from murmurcast.algorithms.power_controlled import power_controlled
 from murmurcast.audits import canaries
 from murmurcast.audits.published import hold
 from murmurcast.audits.transcript import transcripts
-from murmurcast.planning.plan import Budget
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan
 from murmurcast.problems.quadratic import Quadratic
+from tests.audits import faults
 from tests.conftest import asymmetric_network
 
 NODES, DIM, RUNS, TARGET = 4, 5, 3000, 1
@@ -26,10 +27,11 @@ def test_readings_are_white_and_shifted_by_the_canaries(publish: Publish) -> Non
     made = plan(asymmetric_network(4, NODES), problem, Budget(epsilon=8.0), schedule)
     algorithm = power_controlled(made, publish=publish)
     planted = canaries.draw(made, TARGET, DIM, RUNS, 1.0, seed=2)
-    kept = transcripts(canaries.planted(algorithm, planted, problem.shape), problem, range(RUNS), "float64")
-    quiet = algorithm._replace(sending=algorithm.sending._replace(noise=0 * algorithm.sending.noise))
-    half = canaries.planted(quiet, canaries.half_way(planted, 1), problem.shape)
-    expected = transcripts(half, problem, (0,), "float64").published[0]
+    prepare = canaries.plant(planted)
+    kept = transcripts(canaries.planted(algorithm), problem, range(RUNS), "float64", prepare=prepare)
+    quiet = canaries.planted(faults.noise_at(algorithm, 0.0))
+    half_way = canaries.plant(canaries.half_way(planted, 1))
+    expected = transcripts(quiet, problem, (0,), "float64", prepare=half_way).published[0]
     evidence = hold(algorithm, planted, kept, expected)
     assert 0.1 < evidence.mu < made.certificate.mu[TARGET]
     noise = evidence.readings - evidence.shift[:, None, None] / 2 * planted.signs

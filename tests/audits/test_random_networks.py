@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from murmurcast.algorithms.power_controlled import power_controlled
-from murmurcast.audits.audit import Audit, audit
+from murmurcast.algorithms.power_controlled import GradientAt, power_controlled
+from murmurcast.audits.audit import Audit, AuditOptions, audit
 from murmurcast.data.datasets import logistic
-from murmurcast.planning.plan import Budget
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan
 from murmurcast.problems.base import Problem
 from murmurcast.problems.quadratic import Quadratic
@@ -43,8 +43,14 @@ def audited(seed: int) -> Audit:
             noise_to_step="auto",
         ),
     )
-    point = "own" if not records and rng.integers(2) else "mixed"
-    return audit(power_controlled(made, gradient_at=point), problem, runs=100, seed=seed, confidence=CONFIDENCE)  # type: ignore[arg-type]
+    point: GradientAt = "own" if not records and rng.integers(2) else "mixed"
+    return audit(
+        power_controlled(made, gradient_at=point),
+        problem,
+        runs=100,
+        seed=seed,
+        options=AuditOptions(confidence=CONFIDENCE),
+    )
 
 
 def require_none_exceeds(found: list[Audit]) -> None:

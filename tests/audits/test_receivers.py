@@ -14,11 +14,13 @@ from murmurcast.audits.receivers import View, listen, view
 from murmurcast.audits.replay import replay
 from murmurcast.audits.transcript import Transcript, transcripts
 from murmurcast.errors import Error
-from murmurcast.planning.plan import Budget, Plan
+from murmurcast.planning.plan import Plan
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan
 from murmurcast.privacy import linear
 from murmurcast.problems.quadratic import Quadratic
+from tests.audits import faults
 from tests.conftest import asymmetric_network
 
 NODES, DIM, EPOCHS, TRIALS, TARGET = 5, 3, 6, 4000, 1
@@ -121,7 +123,7 @@ def test_a_different_noise_is_noticed() -> None:
     observers = (0, 2, 3, 4)
     mu = float(made.linear_common(observers)[TARGET])
     algorithm = power_controlled(made)
-    louder = algorithm._replace(sending=algorithm.sending._replace(noise=1.05 * algorithm.sending.noise))
+    louder = faults.noise_at(algorithm, 1.05)
     amplified = [transcripts(louder, saturated(sign), range(TRIALS), "float64") for sign in (1, -1)]
     repeated = [with_reused_noise(made, saturated(sign)) for sign in (1, -1)]
     for changed in (amplified, repeated):
@@ -133,8 +135,7 @@ def test_dropped_noise_shows_more() -> None:
     """Where the target adds no noise the worlds lie apart, and the same attack is wrong by rounding only."""
     made, absent, present = both_worlds()
     algorithm = power_controlled(made)
-    noise = algorithm.sending.noise * (np.arange(NODES) != TARGET)
-    silent = algorithm._replace(sending=algorithm.sending._replace(noise=noise))
+    silent = faults.noise_at(algorithm, np.arange(NODES) != TARGET)
     observers = (0, 2, 3, 4)
     without = [transcripts(silent, saturated(sign), range(TRIALS), "float64") for sign in (1, -1)]
     planned = measure(attacked(made, absent, observers), attacked(made, present, observers), 1e-5)

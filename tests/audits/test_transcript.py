@@ -13,8 +13,9 @@ from murmurcast.data.datasets import least_squares, logistic
 from murmurcast.engine import loop, sharding, train
 from murmurcast.engine.train import Point
 from murmurcast.errors import Error
-from murmurcast.planning.plan import Budget, Plan
+from murmurcast.planning.plan import Plan
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan
 from murmurcast.problems.base import Problem
 from murmurcast.problems.quadratic import Quadratic
@@ -45,7 +46,7 @@ def plainly(algorithm: Algorithm, problem: Problem, precision: Precision) -> tup
         point = Point(0, program.start)
         while point.epoch < EPOCHS:
             point = train.advance(program, point, EPOCHS)
-        state = train.to_host(layout, point.carry).state
+        state = layout.take(point.carry).state
     return np.asarray(state.own), np.asarray(state.published)
 
 

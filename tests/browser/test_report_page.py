@@ -34,7 +34,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[mc.Result]:
     }
     for place, (name, algorithm) in enumerate(made.items()):
         settings = f"# {name}\n[network]\nnodes = {NODES}\n" + "# a long line " + "x" * 300 + "\n"
-        mc.run(algorithm, problem, seeds=range(2), name=name, experiment=settings, folder=folder / str(place))
+        mc.run(
+            algorithm,
+            problem,
+            seeds=range(2),
+            options=mc.RunOptions(name=name, experiment=settings, folder=folder / str(place)),
+        )
     return [mc.load_run(folder / str(place)) for place in range(len(made))]
 
 
@@ -96,7 +101,8 @@ def test_numbers_are_those_of_the_files(desktop: Watched, runs: list[mc.Result])
             assert [text for text, _ in row] == list(texts)
             assert [value for _, value in row[2:]] == [
                 *(expected.final, expected.spread, expected.worst),
-                *(expected.epochs, expected.channel_uses, expected.epsilon),
+                *(expected.epochs, expected.channel_uses),
+                *map(expected.epsilon_against, found.adversaries),
             ]
     for place, run in enumerate(runs, 1):
         rows = cells(desktop.page, "Nodes", f"#run-{place}")
@@ -118,7 +124,7 @@ def test_drawn_numbers_are_those_of_the_files(desktop: Watched, runs: list[mc.Re
     assert matrix.shape == (NODES, NODES)
     gains = np.zeros((NODES, NODES))
     ledger = runs[0].ledger
-    gains[ledger["sender"], ledger["receiver"]] = ledger["gain"]
+    gains[ledger["model_sender"], ledger["model_receiver"]] = ledger["model_gain"]
     assert (np.isfinite(matrix) == (gains.T > 0)).all()
 
 

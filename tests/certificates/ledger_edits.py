@@ -63,7 +63,7 @@ def entry(name: str, value: float) -> Edit:
 
 def without_own_noise(ledger: xr.Dataset) -> xr.Dataset:
     """(1 - d/R), the coefficient of the model itself, as in mped2fl."""
-    return ledger.assign(receiving_kept=ledger["receiving_kept"] * ledger["sending_amplitude"])
+    return ledger.assign(model_receiving_kept=ledger["model_receiving_kept"] * ledger["model_sending_amplitude"])
 
 
 def without_attribute(ledger: xr.Dataset, name: str) -> xr.Dataset:
@@ -73,17 +73,17 @@ def without_attribute(ledger: xr.Dataset, name: str) -> xr.Dataset:
 
 
 EDITS: dict[str, Edit] = {
-    "noise halved": scaled("sending_noise", 0.5),
-    "noise doubled": scaled("sending_noise", 2.0),
-    "noise of one node": entry("sending_noise", 0.0),
-    "course halved": scaled("sending_schedule", 0.5),
-    "amplitude raised": scaled("sending_amplitude", 1.1),
-    "amplitude of one node": entry("sending_amplitude", 0.1),
-    "steps lengthened": scaled("receiving_step", 1.01),
-    "steps shortened": scaled("receiving_step", 0.5),
-    "z lowered": scaled("receiving_z", 0.9),
-    "z raised": scaled("receiving_z", 1.1),
-    "z 0": entry("receiving_z", 0.0),
+    "noise halved": scaled("model_sending_noise", 0.5),
+    "noise doubled": scaled("model_sending_noise", 2.0),
+    "noise of one node": entry("model_sending_noise", 0.0),
+    "course halved": scaled("model_sending_schedule", 0.5),
+    "amplitude raised": scaled("model_sending_amplitude", 1.1),
+    "amplitude of one node": entry("model_sending_amplitude", 0.1),
+    "steps lengthened": scaled("model_receiving_step", 1.01),
+    "steps shortened": scaled("model_receiving_step", 0.5),
+    "z lowered": scaled("model_receiving_z", 0.9),
+    "z raised": scaled("model_receiving_z", 1.1),
+    "z 0": entry("model_receiving_z", 0.0),
     "clip lowered": with_attributes(clip=0.5),
     "clip 0": with_attributes(clip=0.0),
     "clip a word": with_attributes(clip="1.3"),
@@ -98,39 +98,59 @@ EDITS: dict[str, Edit] = {
     "delta": with_attributes(delta=1e-3),
     "an epoch dropped": lambda ledger: ledger.isel(epoch=slice(0, -1)),
     "an epoch dropped and not counted": lambda ledger: ledger.isel(
-        epoch=slice(0, -1), receiving_z_row=slice(0, -1)
+        epoch=slice(0, -1), model_receiving_z_row=slice(0, -1)
     ).assign_attrs(epochs=EPOCHS - 1),
     "an epoch more": with_attributes(epochs=EPOCHS + 1),
     "epochs a word": with_attributes(epochs="9"),
     "a node dropped": lambda ledger: ledger.isel(node=slice(0, -1)),
-    "a link dropped": lambda ledger: ledger.isel(link=slice(1, None)),
-    "a link to nobody": entry("receiver", 9.0),
+    "a link dropped": lambda ledger: ledger.isel(model_link=slice(1, None)),
+    "a link to nobody": entry("model_receiver", 9.0),
     "own noise dropped": without_own_noise,
-    "own term gone": scaled("receiving_kept", 0.0),
-    "gains": scaled("gain", 1.5),
+    "own term gone": scaled("model_receiving_kept", 0.0),
+    "gains": scaled("model_gain", 1.5),
     "normaliser": with_attributes(normaliser=40),
-    "something more is sent": lambda ledger: ledger.assign(sending_raw=ledger["power"]),
-    "another medium": with_attributes(medium="Slots"),
+    "something more is sent": lambda ledger: ledger.assign(model_sending_raw=ledger["power"]),
+    "something more is sent in no round": lambda ledger: ledger.assign(sending_raw=ledger["power"]),
+    "something more is sent in a round that is not named": lambda ledger: ledger.assign(
+        gradient_sending_raw=ledger["power"]
+    ),
+    "another channel": with_attributes(model_channel="slots"),
+    "channel not said": lambda ledger: without_attribute(ledger, "model_channel"),
+    "a round dropped": with_attributes(rounds=""),
+    "a round more, without tables": with_attributes(rounds="model gradient"),
+    "a round twice": with_attributes(rounds="model model"),
+    "rounds not said": lambda ledger: without_attribute(ledger, "rounds"),
+    "a draw made again": with_attributes(model_draws="noise: noise again, 1 epochs ago"),
+    "a draw more": with_attributes(model_draws="noise: normal of a node; more: normal of a node"),
+    "a draw of another law": with_attributes(model_draws="noise: laplace of a node"),
+    "a draw for every link": with_attributes(model_draws="noise: normal of a link"),
+    "no draws": with_attributes(model_draws="none"),
+    "draws not said": lambda ledger: without_attribute(ledger, "model_draws"),
+    "a gradient at the start": with_attributes(start_gradients=1),
+    "gradients at the start not said": lambda ledger: without_attribute(ledger, "start_gradients"),
+    "another format": with_attributes(format=1),
+    "format not said": lambda ledger: without_attribute(ledger, "format"),
     "an unknown algorithm": with_attributes(algorithm="mine"),
     "noiseless": with_attributes(algorithm="noiseless"),
     "gradient at": with_attributes(gradient_at="own"),
     "publish": with_attributes(publish="everything"),
-    "text for numbers": lambda ledger: ledger.assign(receiving_step=("epoch", ["a"] * EPOCHS)),
-    "turned": lambda ledger: ledger.assign(receiving_z=ledger["receiving_z"].T),
+    "text for numbers": lambda ledger: ledger.assign(model_receiving_step=("epoch", ["a"] * EPOCHS)),
+    "turned": lambda ledger: ledger.assign(model_receiving_z=ledger["model_receiving_z"].T),
 }
 SECURE_EDITS: dict[str, Edit] = {
-    "spacing doubled": scaled("sending_spacing", 2.0),
-    "spacing halved": scaled("sending_spacing", 0.5),
-    "spacing no power of two": scaled("sending_spacing", 1.25),
-    "spacing of one node": entry("sending_spacing", 1.0),
-    "spacing 0": entry("sending_spacing", 0.0),
-    "spacing dropped": lambda ledger: ledger.drop_vars("sending_spacing"),
-    "limit raised": scaled("receiving_limit", 2.0),
-    "limit dropped": lambda ledger: ledger.drop_vars("receiving_limit"),
-    "noise and spacing halved": lambda ledger: scaled("receiving_limit", 0.5)(
-        scaled("sending_spacing", 0.5)(scaled("sending_noise", 0.5)(ledger))
+    "spacing doubled": scaled("model_sending_spacing", 2.0),
+    "spacing halved": scaled("model_sending_spacing", 0.5),
+    "spacing no power of two": scaled("model_sending_spacing", 1.25),
+    "spacing of one node": entry("model_sending_spacing", 1.0),
+    "spacing 0": entry("model_sending_spacing", 0.0),
+    "spacing dropped": lambda ledger: ledger.drop_vars("model_sending_spacing"),
+    "limit raised": scaled("model_receiving_limit", 2.0),
+    "limit dropped": lambda ledger: ledger.drop_vars("model_receiving_limit"),
+    "noise and spacing halved": lambda ledger: scaled("model_receiving_limit", 0.5)(
+        scaled("model_sending_spacing", 0.5)(scaled("model_sending_noise", 0.5)(ledger))
     ),
     "seeded": with_attributes(noise_source="seeded"),
+    "draws of real numbers": with_attributes(model_draws="noise: normal of a node"),
     "another source": with_attributes(noise_source="dice"),
     "source not said": lambda ledger: without_attribute(ledger, "noise_source"),
     "fewer parameters": with_attributes(dim=1),
@@ -140,9 +160,16 @@ SECURE_EDITS: dict[str, Edit] = {
     "sampler not said": lambda ledger: without_attribute(ledger, "sampler_error"),
 }
 NEEDED = (
-    *("power", "sensitivity", "promised_mu", "sending_amplitude", "sending_noise", "sending_schedule"),
-    *(f"receiving_{name}" for name in ("heard", "kept", "step", "z", "newest")),
-    *("sender", "receiver", "gain"),
+    *(
+        "power",
+        "sensitivity",
+        "promised_mu",
+        "model_sending_amplitude",
+        "model_sending_noise",
+        "model_sending_schedule",
+    ),
+    *(f"model_receiving_{name}" for name in ("heard", "kept", "step", "z", "newest")),
+    *("model_sender", "model_receiver", "model_gain"),
 )
 
 

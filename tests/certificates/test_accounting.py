@@ -13,6 +13,7 @@ import murmurcast as mc
 from murmurcast.certificates.certify import certify
 from murmurcast.engine import train
 from murmurcast.privacy.certificate import PLAIN_BOUND
+from murmurcast.privacy.conversion import mu_of
 from murmurcast.runs.result import Result
 from tests.certificates.ledger_edits import EPOCHS, Edit, caught, make_plan, quadratic, regression, with_ledger
 from tests.conftest import asymmetric_network
@@ -22,20 +23,27 @@ STOP, NODE, LAST = 6, 2, 4
 
 @pytest.fixture(scope="module")
 def whole() -> Result:
-    return mc.run(mc.power_controlled(make_plan(quadratic())), quadratic(), precision="float64", evaluate_every=1)
+    return mc.run(
+        mc.power_controlled(make_plan(quadratic())),
+        quadratic(),
+        precision="float64",
+        options=mc.RunOptions(evaluate_every=1),
+    )
 
 
 @pytest.fixture(scope="module")
 def stopped() -> Result:
     algorithm = mc.power_controlled(make_plan(quadratic()))
-    return mc.run(algorithm, quadratic(), precision="float64", evaluate_every=1, stop_after=STOP)
+    return mc.run(algorithm, quadratic(), precision="float64", stop_after=STOP, options=mc.RunOptions(evaluate_every=1))
 
 
 @pytest.fixture(scope="module")
 def thinned() -> Result:
     """Node 2 sends in epochs 1 to 4 only."""
     algorithm = mc.power_controlled(make_plan(quadratic()))
-    return mc.run(algorithm, quadratic(), precision="float64", evaluate_every=1, drops={NODE: LAST})
+    return mc.run(
+        algorithm, quadratic(), precision="float64", drops={NODE: LAST}, options=mc.RunOptions(evaluate_every=1)
+    )
 
 
 def cost(plan: mc.Plan, last: list[int]) -> Any:
@@ -63,7 +71,8 @@ def test_other_algorithms_stop_too(make: str, tier: str) -> None:
     algorithm = getattr(mc, make)(make_plan(quadratic()))
     found = certify(mc.run(algorithm, quadratic(), stop_after=STOP))
     assert (found.verdict, found.tier) == ("kept", tier)
-    np.testing.assert_allclose(found.mu, algorithm.promise.mu * np.sqrt((STOP - 1) / (EPOCHS - 1)), rtol=1e-12)
+    whole = mu_of(algorithm.releases[0])
+    np.testing.assert_allclose(found.mu, whole * np.sqrt((STOP - 1) / (EPOCHS - 1)), rtol=1e-12)
     assert certify(mc.run(mc.mped2fl(make_plan(quadratic())), quadratic(), stop_after=3)).tier == "none"
 
 
@@ -119,10 +128,10 @@ def test_what_a_dropped_node_publishes_carries_no_gradient_that_nobody_hid(publi
 def test_weights_still_sum_to_one(thinned: Result) -> None:
     ledger = thinned.ledger
     gains = make_plan(quadratic()).network.gains.toarray()
-    amplitude, heard = (np.asarray(ledger[name]) for name in ("sending_amplitude", "receiving_heard"))
+    amplitude, heard = (np.asarray(ledger[name]) for name in ("model_sending_amplitude", "model_receiving_heard"))
     assert len(amplitude) == len(heard) == LAST + 1
     for row in (0, LAST):
-        total = heard[row] * (amplitude[row] @ gains) + np.asarray(ledger["receiving_kept"])[0] * amplitude[0]
+        total = heard[row] * (amplitude[row] @ gains) + np.asarray(ledger["model_receiving_kept"])[0] * amplitude[0]
         np.testing.assert_allclose(np.delete(total, NODE), 1.0, rtol=1e-12)
 
 
@@ -141,14 +150,14 @@ DROP_EDITS: dict[str, Edit] = {
     "says nothing": lambda ledger: xr.Dataset(
         ledger.variables, attrs={k: v for k, v in ledger.attrs.items() if k != "drops"}
     ),
-    "sends on": later("sending_amplitude", 0.5),
-    "noise goes on": later("sending_noise", 0.5),
-    "another has dropped": later("receiving_sends", 0.0, node=1),
-    "has not dropped": later("receiving_sends", 1.0),
-    "half": later("receiving_sends", 0.5),
-    "no table": lambda ledger: ledger.drop_vars("receiving_sends"),
-    "weights": later("receiving_heard", 9.0, node=1),
-    "noise of another gone": later("sending_noise", 0.0, node=1),
+    "sends on": later("model_sending_amplitude", 0.5),
+    "noise goes on": later("model_sending_noise", 0.5),
+    "another has dropped": later("model_receiving_sends", 0.0, node=1),
+    "has not dropped": later("model_receiving_sends", 1.0),
+    "half": later("model_receiving_sends", 0.5),
+    "no table": lambda ledger: ledger.drop_vars("model_receiving_sends"),
+    "weights": later("model_receiving_heard", 9.0, node=1),
+    "noise of another gone": later("model_sending_noise", 0.0, node=1),
     "the whole promise": lambda ledger: ledger.assign(promised_mu=("node", make_plan(quadratic()).certificate.mu)),
 }
 
@@ -163,7 +172,11 @@ def test_edited_drops_are_caught(thinned: Result, name: str) -> None:
 
 def test_drops_and_a_stop_together_survive_their_folder(tmp_path: Path) -> None:
     plan = make_plan(quadratic())
-    options: dict[str, Any] = {"stop_after": 7, "drops": {NODE: 3, 0: 5}, "folder": tmp_path / "run"}
+    options: dict[str, Any] = {
+        "stop_after": 7,
+        "drops": {NODE: 3, 0: 5},
+        "options": mc.RunOptions(folder=tmp_path / "run"),
+    }
     mc.run(mc.power_controlled(plan), quadratic(), **options)
     found = certify(mc.load_run(tmp_path / "run"))
     assert found.verdict == "kept"
@@ -211,12 +224,12 @@ def test_a_resumed_run_has_the_same_ledger_and_cost(tmp_path: Path, monkeypatch:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        mc.run(algorithm, problem, folder=tmp_path, on_progress=stop, **ends)
+        mc.run(algorithm, problem, **ends, options=mc.RunOptions(folder=tmp_path, on_progress=stop))
     with pytest.raises(mc.Error, match="no finished run"):
         mc.load_run(tmp_path)
     with pytest.raises(mc.Error, match="another plan or other settings"):
-        mc.run(algorithm, problem, folder=tmp_path, resume=True, seeds=(3, 8), stop_after=7)
-    resumed = mc.run(algorithm, problem, folder=tmp_path, resume=True, **ends)
+        mc.run(algorithm, problem, seeds=(3, 8), stop_after=7, options=mc.RunOptions(folder=tmp_path, resume=True))
+    resumed = mc.run(algorithm, problem, **ends, options=mc.RunOptions(folder=tmp_path, resume=True))
     straight = mc.run(algorithm, problem, **ends)
     xr.testing.assert_identical(resumed.ledger, straight.ledger)
     np.testing.assert_array_equal(resumed.published, straight.published)
@@ -294,8 +307,7 @@ def test_minibatches_have_the_plain_bound() -> None:
 def test_an_end_makes_no_promise_of_none(end: dict[str, Any]) -> None:
     """An algorithm of one's own that promises nothing promises nothing when it ends early, either."""
     algorithm = mc.power_controlled(make_plan(quadratic()))
-    nothing = algorithm.promise._replace(mu=np.full(4, np.inf), basis="old gradients are carried along")
-    run = mc.run(algorithm._replace(promise=nothing), quadratic(), **end)
+    run = mc.run(algorithm._replace(releases=()), quadratic(), **end)
     assert run.info["privacy"]["epsilon"] is None
     assert certify(run).verdict == "nothing is promised"
 

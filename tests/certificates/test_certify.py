@@ -13,12 +13,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import murmurcast as mc
+from murmurcast.algorithms.account import exposed_ratio
+from murmurcast.algorithms.tables import row_of
 from murmurcast.certificates.certify import certify
-from murmurcast.certificates.recompute import exposed
 from murmurcast.engine import train
 from murmurcast.experiments import load as experiment_files
+from murmurcast.privacy.releases import ADVERSARIES
 from murmurcast.runs.result import Result
-from tests.certificates.ledger_edits import caught, entry, make_plan, quadratic, regression, scaled, with_ledger
+from tests.certificates.ledger_edits import (
+    caught,
+    entry,
+    make_plan,
+    quadratic,
+    regression,
+    scaled,
+    with_attributes,
+    with_ledger,
+)
 from tests.conftest import asymmetric_network
 from tests.planning.test_reference import INSTANCES, experiment_text
 
@@ -26,13 +37,18 @@ from tests.planning.test_reference import INSTANCES, experiment_text
 @pytest.fixture(scope="module")
 def ours() -> Result:
     problem = quadratic()
-    return mc.run(mc.power_controlled(make_plan(problem)), problem, seeds=(3, 8), evaluate_every=4, name="ours")
+    return mc.run(
+        mc.power_controlled(make_plan(problem)),
+        problem,
+        seeds=(3, 8),
+        options=mc.RunOptions(evaluate_every=4, name="ours"),
+    )
 
 
 @pytest.fixture(scope="module")
 def of_records() -> Result:
     problem = regression()
-    return mc.run(mc.power_controlled(make_plan(problem, "record")), problem, name="of records")
+    return mc.run(mc.power_controlled(make_plan(problem, "record")), problem, options=mc.RunOptions(name="of records"))
 
 
 @pytest.mark.parametrize("instance", INSTANCES, ids=lambda instance: f"instance-{instance['id']}")
@@ -50,7 +66,7 @@ def test_reference_instances_from_real_ledgers(instance: dict[str, Any]) -> None
 def test_the_ledger_costs_what_the_plan_certifies(unit: str, timing: str, z: str, tmp_path: Path) -> None:
     problem = regression()
     plan = make_plan(problem, unit, timing, z)
-    run = mc.run(mc.power_controlled(plan), problem, folder=tmp_path / "run")
+    run = mc.run(mc.power_controlled(plan), problem, options=mc.RunOptions(folder=tmp_path / "run"))
     for result in (run, mc.load_run(tmp_path / "run")):
         found = certify(result)
         np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-12)
@@ -70,8 +86,12 @@ def test_a_resumed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        mc.run(mc.power_controlled(plan), problem, seeds=(3, 8), folder=tmp_path, on_progress=stop)
-    found = certify(mc.run(mc.power_controlled(plan), problem, seeds=(3, 8), folder=tmp_path, resume=True))
+        mc.run(
+            mc.power_controlled(plan), problem, seeds=(3, 8), options=mc.RunOptions(folder=tmp_path, on_progress=stop)
+        )
+    found = certify(
+        mc.run(mc.power_controlled(plan), problem, seeds=(3, 8), options=mc.RunOptions(folder=tmp_path, resume=True))
+    )
     np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-12)
     assert found.verdict == "kept"
 
@@ -110,18 +130,18 @@ def test_a_node_that_keeps_nothing_of_its_own() -> None:
     budget, schedule = mc.Budget(epsilon=9.0), mc.Schedule(epochs=5)
     plan = mc.plan(asymmetric_network(3, 4), problem, budget, schedule, normaliser="max-degree", z="perron")
     run = mc.run(mc.power_controlled(plan), problem)
-    kept = np.asarray(run.ledger["receiving_kept"])[0]
+    kept = np.asarray(run.ledger["model_receiving_kept"])[0]
     assert (kept == 0).any()
     np.testing.assert_allclose(certify(run).mu, plan.certificate.mu, rtol=1e-12)
-    amplitude = np.array(run.ledger["sending_amplitude"])
+    amplitude = np.array(run.ledger["model_sending_amplitude"])
     amplitude[0, int(np.argmin(kept))] /= 2
     assert "belong together" in caught(
-        with_ledger(run, run.ledger.assign(sending_amplitude=(("always", "node"), amplitude)))
+        with_ledger(run, run.ledger.assign(model_sending_amplitude=(("always", "node"), amplitude)))
     )
 
 
 def cut_short(run: Result, epochs: int) -> Result:
-    ledger = run.ledger.isel(epoch=slice(0, epochs), receiving_z_row=slice(0, epochs)).assign_attrs(epochs=epochs)
+    ledger = run.ledger.isel(epoch=slice(0, epochs), model_receiving_z_row=slice(0, epochs)).assign_attrs(epochs=epochs)
     kept = with_ledger(run, ledger)
     metrics = run.metrics.sel(epoch=run.metrics["epoch"] <= epochs)
     return Result(metrics=metrics, ledger=ledger, published=kept.published, info=kept.info)
@@ -134,7 +154,7 @@ def test_a_ledger_cut_short_is_not_certified(ours: Result) -> None:
 
 def test_one_transmission_exposes_nothing() -> None:
     one = np.ones((1, 2))
-    assert exposed(np.ones(1), np.ones(1), one, one, one).tolist() == [0.0, 0.0]
+    assert exposed_ratio(np.ones(2), one, one).tolist() == [[0.0, 0.0]]
 
 
 @given(data=st.data(), rows=st.tuples(*[st.integers(1, 6)] * 3), epochs=st.integers(6, 9))
@@ -142,27 +162,63 @@ def test_one_transmission_exposes_nothing() -> None:
 def test_the_last_row_stands_for_all_later_epochs(data: st.DataObject, rows: tuple[int, ...], epochs: int) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     z, amplitude, noise = (rng.uniform(0.1, 2.0, (count, 3)) for count in rows)
-    steps, course = rng.uniform(0.1, 2.0, (2, epochs))
+    steps, schedule = rng.uniform(0.1, 2.0, (2, epochs))
+    sensitivity = rng.uniform(0.1, 2.0, 3)
     total = np.zeros(3)
     for t in range(1, epochs):  # as the formula is written, epoch by epoch
-        s = noise[min(t, len(noise) - 1)] * course[t] / amplitude[min(t, len(amplitude) - 1)]
-        total += (steps[t - 1] / (z[min(t - 1, len(z) - 1)] * s)) ** 2
-    np.testing.assert_allclose(exposed(steps, course, z, amplitude, noise), total, rtol=1e-12)
+        s = noise[min(t, len(noise) - 1)] * schedule[t] / amplitude[min(t, len(amplitude) - 1)]
+        total += (sensitivity * steps[t - 1] / (z[min(t - 1, len(z) - 1)] * s)) ** 2
+    everywhere = np.arange(1, epochs + 1)
+    std = schedule[:, None] * row_of(noise, everywhere) / row_of(amplitude, everywhere)
+    found = exposed_ratio(sensitivity, steps[:, None] / row_of(z, everywhere), std)
+    assert found.shape == (epochs, 3)
+    np.testing.assert_allclose(np.sum(found**2, axis=0), total, rtol=1e-12)
+
+
+def test_no_step_and_no_noise_cost_infinitely_much() -> None:
+    """0/0: neither is known to be there. Who has dropped out sends neither, and pays nothing."""
+    none, one = np.zeros((3, 2)), np.ones(2)
+    assert exposed_ratio(one, none, none).tolist() == [[0.0, 0.0], [np.inf, np.inf], [np.inf, np.inf]]
+    dropped = np.array([[1.0, 1.0], [0.0, 1.0]])
+    assert exposed_ratio(one, none, none, dropped).tolist() == [[0.0, 0.0], [0.0, np.inf], [0.0, np.inf]]
 
 
 def test_a_trusted_server() -> None:
     problem = regression()
     plan = make_plan(problem, "record")
-    run = mc.run(mc.central_dp(plan), problem, name="central")
+    run = mc.run(mc.central_dp(plan), problem, options=mc.RunOptions(name="central"))
     found = certify(run)
     assert (found.verdict, found.tier) == ("kept", "trusted server")
     np.testing.assert_allclose(found.mu.max(), plan.certificate.mu.max(), rtol=1e-12)
     np.testing.assert_allclose(found.mu, found.promised_mu, rtol=1e-12)
     assert "server" in found.adversary
     assert "certif" not in " ".join((found.basis, found.adversary, *found.assumptions))
-    caught(with_ledger(run, scaled("sending_noise", 0.5)(run.ledger)))
-    caught(with_ledger(run, entry("sending_noise", np.nan)(run.ledger)))
-    caught(with_ledger(run, run.ledger.drop_vars("receiving_step")))
+    caught(with_ledger(run, scaled("gradient_sending_noise", 0.5)(run.ledger)))
+    caught(with_ledger(run, entry("gradient_sending_noise", np.nan)(run.ledger)))
+    caught(with_ledger(run, run.ledger.drop_vars("gradient_receiving_step")))
+    for edit in (with_attributes(gradient_channel="air"), with_attributes(rounds="gradient model")):
+        caught(with_ledger(run, edit(run.ledger)))
+    again = with_attributes(gradient_draws="noise: noise again, 1 epochs ago")
+    assert "noise again" in caught(with_ledger(run, again(run.ledger)))
+    everybody = run.info["privacy"] | {"against": "everybody"}
+    assert "against everybody" in caught(with_ledger(run, run.ledger, privacy=everybody))
+
+
+def test_promises_against_weaker_adversaries_are_held_to_what_was_sent() -> None:
+    problem = quadratic()
+    run = mc.run(mc.decor(make_plan(problem)), problem)
+    found = certify(run)
+    assert (found.verdict, found.tier) == ("kept", "tier 1")
+    told = run.info["privacy"]["weaker"]
+    assert [one["against"] for one in told] == [who for who, _ in found.weaker] == list(ADVERSARIES[1:3])
+    for one, (_, epsilon) in zip(told, found.weaker, strict=True):
+        assert one["epsilon"] == pytest.approx(float(epsilon.max()), rel=1e-9)
+    lower = [one | {"epsilon": one["epsilon"] / 2} for one in told]
+    for wrong in (lower, [], told[:1], told + told[:1], [one | {"epsilon": None} for one in told]):
+        assert "weaker" in caught(with_ledger(run, run.ledger, privacy=run.info["privacy"] | {"weaker": wrong}))
+    for name in ("promised_mu_against_eavesdropper", "promised_mu_against_eavesdropper_and_one_node"):
+        assert "against an eavesdropper" in caught(with_ledger(run, scaled(name, 0.5)(run.ledger)))
+        assert f"has no {name}" in caught(with_ledger(run, run.ledger.drop_vars(name)))
 
 
 def test_nothing_sent() -> None:
@@ -170,8 +226,13 @@ def test_nothing_sent() -> None:
     run = mc.run(mc.local_only(make_plan(problem)), problem)
     found = certify(run)
     assert (found.verdict, found.tier, found.mu.tolist()) == ("kept", "nothing sent", [0.0] * 4)
-    caught(with_ledger(run, run.ledger.assign(sending_noise=run.ledger["power"])))
+    caught(with_ledger(run, run.ledger.assign(model_sending_noise=run.ledger["power"])))
     leaked = Result(metrics=run.metrics, ledger=run.ledger, published=run.published + 1, info=run.info)
+    assert "published" in caught(leaked)
+    one = run.published.copy()
+    one[:, 2] += 1
+    of_another_kind = run.info | {"problem": run.info["problem"] | {"kind": "Mine"}}
+    leaked = Result(metrics=run.metrics, ledger=run.ledger, published=one, info=of_another_kind)
     assert "published" in caught(leaked)
 
 
@@ -210,12 +271,17 @@ def test_an_algorithm_of_ones_own_promises_nothing_or_cannot_be_checked(ours: Re
     ledger = ours.ledger.assign_attrs(algorithm="mine")
     assert "cannot be checked" in caught(with_ledger(ours, ledger, algorithm="mine"))
     free = ledger.assign(promised_mu=("node", np.full(4, np.inf)))
-    assert certify(with_ledger(ours, free, **info)).basis.endswith("mine makes no promise")
+    assert certify(with_ledger(ours, free, **info)).basis.endswith("it brings no account")
 
 
 def test_runs_compose(ours: Result) -> None:
     problem = quadratic()
-    other = mc.run(mc.power_controlled(make_plan(problem, timing="aligned")), problem, seeds=(1, 2), name="other")
+    other = mc.run(
+        mc.power_controlled(make_plan(problem, timing="aligned")),
+        problem,
+        seeds=(1, 2),
+        options=mc.RunOptions(name="other"),
+    )
     parts, both = [certify(ours), certify(other)], certify([ours, other])
     np.testing.assert_allclose(both.mu, np.hypot(parts[0].mu, parts[1].mu), rtol=1e-14)
     for node in range(4):
@@ -232,7 +298,7 @@ def test_runs_compose(ours: Result) -> None:
     np.testing.assert_array_equal(together.mu, parts[0].mu)
     loud = mc.run(mc.noiseless(make_plan(problem)), problem)
     assert certify([ours, loud]).verdict == "nothing is promised"
-    broken = with_ledger(ours, scaled("sending_noise", 0.5)(ours.ledger))
+    broken = with_ledger(ours, scaled("model_sending_noise", 0.5)(ours.ledger))
     assert certify([other, broken, loud]).verdict == "broken"
 
 

@@ -33,12 +33,36 @@ from tests.certificates.ledger_edits import (
 @pytest.fixture(scope="module")
 def ours() -> Result:
     problem = quadratic()
-    return mc.run(mc.power_controlled(make_plan(problem)), problem, seeds=(3, 8), evaluate_every=4, name="ours")
+    return mc.run(
+        mc.power_controlled(make_plan(problem)),
+        problem,
+        seeds=(3, 8),
+        options=mc.RunOptions(evaluate_every=4, name="ours"),
+    )
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
 def test_edits_are_caught(ours: Result, edit: Edit) -> None:
     assert caught(with_ledger(ours, edit(ours.ledger))).startswith('run "ours": ')
+
+
+@pytest.mark.parametrize(
+    "rounds", [[], ["model", "gradient"], ["model", "model"], ["gradient"], ["model gradient"]], ids=str
+)
+def test_rounds_edited_in_run_json_too_are_caught(ours: Result, rounds: list[str]) -> None:
+    """Ledger and run.json agree on them, and not with the method."""
+    ledger = ours.ledger.assign_attrs(rounds=" ".join(rounds))
+    assert "rounds" in caught(with_ledger(ours, ledger, rounds=rounds))
+
+
+def test_tables_moved_to_another_round_are_caught(ours: Result) -> None:
+    names = {str(name): str(name).replace("model_", "gradient_") for name in ours.ledger.variables}
+    moved = ours.ledger.rename(names).assign_attrs(
+        rounds="gradient", **{f"gradient_{name}": ours.ledger.attrs[f"model_{name}"] for name in ("channel", "draws")}
+    )
+    assert "rounds" in caught(with_ledger(ours, moved, rounds=["gradient"]))
+    extra = ours.ledger.assign({new: ours.ledger[name] for name, new in names.items() if "sending" in name})
+    assert "does not use" in caught(with_ledger(ours, extra))
 
 
 @pytest.mark.parametrize("name", NEEDED)
@@ -52,8 +76,14 @@ def test_numbers_out_of_range_are_refused(ours: Result, name: str, value: float)
     caught(with_ledger(ours, entry(name, value)(ours.ledger)))
 
 
-@pytest.mark.parametrize("name", ["algorithm", "medium", "epochs", "delta", "unit", "clip", "clipping", "normaliser"])
-@pytest.mark.parametrize("wrong", [None, "x", -3, [1, 2], b"node", True], ids=str)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("algorithm", "epochs", "delta", "unit", "clip", "clipping", "normaliser"),
+        *("format", "rounds", "model_channel", "model_draws", "start_gradients"),
+    ],
+)
+@pytest.mark.parametrize("wrong", [None, "x", -3, [1, 2], np.array([1, 2]), np.array([0, 0]), b"node", True], ids=str)
 def test_attributes_of_a_wrong_kind_are_refused(ours: Result, name: str, wrong: object) -> None:
     ledger = ours.ledger.copy()
     ledger.attrs = {key: value for key, value in ledger.attrs.items() if key != name or wrong is not None}
@@ -62,7 +92,7 @@ def test_attributes_of_a_wrong_kind_are_refused(ours: Result, name: str, wrong: 
     caught(with_ledger(ours, ledger))
 
 
-@pytest.mark.parametrize("key", ["name", "algorithm", "settings", "problem", "epochs", "seeds", "privacy"])
+@pytest.mark.parametrize("key", ["name", "algorithm", "settings", "rounds", "problem", "epochs", "seeds", "privacy"])
 @pytest.mark.parametrize("wrong", [None, "x", 3, [], {}, [[1]], True], ids=str)
 def test_a_run_json_of_wrong_kinds_is_refused_or_kept(ours: Result, key: str, wrong: object) -> None:
     run = with_ledger(ours, ours.ledger, **{key: wrong})
@@ -75,7 +105,12 @@ def test_a_run_json_of_wrong_kinds_is_refused_or_kept(ours: Result, key: str, wr
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("epsilon", 0.01), ("epsilon", None), ("delta", 1e-3), ("unit", "record"), ("epsilon", "1")]
+    ("key", "value"),
+    [
+        *(("epsilon", 0.01), ("epsilon", None), ("delta", 1e-3), ("unit", "record"), ("epsilon", "1")),
+        *(("against", "eavesdropper"), ("against", 3), ("weaker", [{"against": "eavesdropper", "epsilon": 0.01}])),
+        *(("weaker", [{}]), ("weaker", 3)),
+    ],
 )
 def test_a_promise_edited_in_run_json_is_caught(ours: Result, key: str, value: object) -> None:
     assert key in caught(with_ledger(ours, ours.ledger, privacy=ours.info["privacy"] | {key: value}))
@@ -127,6 +162,13 @@ name = "one"
 def test_what_was_fixed_beforehand_is_what_was_done(ours: Result, there: str, instead: str) -> None:
     assert certify(replace(ours, experiment=EXPERIMENT)).verdict == "kept"
     assert "experiment.toml" in caught(replace(ours, experiment=EXPERIMENT.replace(there, instead)))
+
+
+def test_a_factor_that_the_method_does_not_have_hides_no_step(ours: Result) -> None:
+    wrong = EXPERIMENT.replace("step = 0.3", "step = 0.15")
+    ledger = ours.ledger.assign_attrs(step_factor=2.0)
+    run = with_ledger(replace(ours, experiment=wrong), ledger, settings=ours.info["settings"] | {"step_factor": 2.0})
+    assert "step is 0.15 in experiment.toml" in caught(run)
 
 
 def test_drops_are_compared_by_node_and_epoch() -> None:
@@ -204,8 +246,8 @@ VALUES: st.SearchStrategy[Any] = (
 
 
 @given(
-    path=st.sampled_from(["name", "algorithm", "epochs", "seeds", "settings", "privacy", "problem"]),
-    inner=st.sampled_from(["", "epsilon", "delta", "unit", "nodes", "publish", "gradient_at"]),
+    path=st.sampled_from(["name", "algorithm", "epochs", "rounds", "seeds", "settings", "privacy", "problem"]),
+    inner=st.sampled_from(["", "epsilon", "delta", "unit", "against", "weaker", "nodes", "publish", "gradient_at"]),
     value=VALUES,
     drop=st.booleans(),
 )

@@ -24,14 +24,15 @@ from tests.certificates.ledger_edits import (
 )
 
 
-def made(problem: Any, unit: str = "node", source: str = "secure", **options: Any) -> Result:
+def made(problem: Any, unit: str = "node", source: str = "secure", **settings: Any) -> Result:
     algorithm = mc.power_controlled(make_plan(problem, unit, source=source))
-    return mc.run(algorithm, problem, precision="float64", name="ours", **options)
+    options = mc.RunOptions(evaluate_every=4, name="ours")
+    return mc.run(algorithm, problem, precision="float64", **settings, options=options)
 
 
 @pytest.fixture(scope="module")
 def ours() -> Result:
-    return made(quadratic(), seeds=(3,), evaluate_every=4)
+    return made(quadratic(), seeds=(3,))
 
 
 @pytest.mark.parametrize("unit", ["node", "record"])
@@ -39,7 +40,9 @@ def ours() -> Result:
 def test_the_ledger_costs_what_the_plan_certifies(unit: str, timing: str, z: str, tmp_path: Path) -> None:
     problem = regression()
     plan = make_plan(problem, unit, timing, z, "secure")
-    run = mc.run(mc.power_controlled(plan), problem, folder=tmp_path / "run", precision="float64")
+    run = mc.run(
+        mc.power_controlled(plan), problem, precision="float64", options=mc.RunOptions(folder=tmp_path / "run")
+    )
     for result in (run, mc.load_run(tmp_path / "run")):
         found = certify(result)
         np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-12)
@@ -69,7 +72,7 @@ def test_edits_are_caught(ours: Result, edit: Edit) -> None:
     assert caught(with_ledger(ours, edit(ours.ledger))).startswith('run "ours": ')
 
 
-@pytest.mark.parametrize("name", [*NEEDED, "sending_spacing", "receiving_limit"])
+@pytest.mark.parametrize("name", [*NEEDED, "model_sending_spacing", "model_receiving_limit"])
 def test_a_ledger_that_lacks_something_is_refused(ours: Result, name: str) -> None:
     assert f"has no {name}" in caught(with_ledger(ours, ours.ledger.drop_vars(name)))
 
@@ -89,12 +92,17 @@ def test_all_words_of_the_source_agree(ours: Result) -> None:
     dressed = seeded.ledger.assign_attrs(noise_source="secure", dim=2, sampler_error=discrete.SAMPLER_ERROR)
     assert "quotes epsilon" in caught(with_ledger(seeded, dressed, privacy=told))
     worst = float(discrete.epsilon(float(dressed["promised_mu"].max()), 1e-5, 18))
-    assert "has no receiving_limit" in caught(with_ledger(seeded, dressed, privacy=told | {"epsilon": worst}))
+    told = told | {"epsilon": worst}
+    assert "normal of a node" in caught(with_ledger(seeded, dressed, privacy=told))
+    dressed = dressed.assign_attrs(model_draws="noise: discrete gaussian of a node")
+    assert "has no model_receiving_limit" in caught(with_ledger(seeded, dressed, privacy=told))
     told = ours.info["privacy"] | {"noise_source": "seeded"}
     ledger = ours.ledger.assign_attrs(noise_source="seeded")
     worst = float(mc.gaussian.epsilon(float(ledger["promised_mu"].max()), 1e-5))
-    words = caught(with_ledger(ours, ledger, privacy=told | {"epsilon": worst}))
-    assert "does not use" in words
+    told = told | {"epsilon": worst}
+    assert "discrete gaussian of a node" in caught(with_ledger(ours, ledger, privacy=told))
+    ledger = ledger.assign_attrs(model_draws="noise: normal of a node")
+    assert "does not use" in caught(with_ledger(ours, ledger, privacy=told))
 
 
 def test_older_ledgers_are_of_seeded_noise() -> None:

@@ -103,11 +103,11 @@ def test_matched_steps_are_as_long_as_algorithm_1_s(done: Done) -> None:
         load_run(folder / "runs" / name).ledger
         for name in ("published-power-controlled-1", "published-mped2fl-1", "matched-mped2fl-1")
     )
-    steps = np.asarray(matched["receiving_step"])
-    np.testing.assert_allclose(steps, 4 * np.asarray(published["receiving_step"]))
+    steps = np.asarray(matched["model_receiving_step"])
+    np.testing.assert_allclose(steps, 4 * np.asarray(published["model_receiving_step"]))
     # Algorithm 1 divides by z, which ends near 1/4.
-    limit = np.asarray(ours["receiving_z"])[-1]
-    np.testing.assert_allclose(steps[-1], np.asarray(ours["receiving_step"])[-1] / limit.mean(), rtol=0.01)
+    limit = np.asarray(ours["model_receiving_z"])[-1]
+    np.testing.assert_allclose(steps[-1], np.asarray(ours["model_receiving_step"])[-1] / limit.mean(), rtol=0.01)
 
 
 @pytest.mark.slow

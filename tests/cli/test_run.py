@@ -96,7 +96,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an experiment and two finished runs of it."""
     folder = tmp_path_factory.mktemp("digits")
     (folder / "digits.toml").write_text(DIGITS)
-    ours = begin("digits.toml", "--seeds", "2", cwd=folder)
+    ours = begin("digits.toml", "--seeds", "2", "--figure", "labels.png", cwd=folder)
     rival = begin("digits.toml", "--set", "algorithm.name=mped2fl", "--out", "rival", "--json", cwd=folder)
     for process, name in ((ours, "ours.txt"), (rival, "rival.json")):
         shown, complaint = process.communicate(timeout=120)
@@ -107,8 +107,10 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_leaves_its_files_in_its_usual_place(digits: Path) -> None:
-    names = ["experiment.toml", "ledger.nc", "metrics.csv", "metrics.nc", "partition.png", "published.npz", "run.json"]
-    assert sorted(entry.name for entry in (digits / "runs" / "digits").iterdir()) == names
+    names = ["experiment.toml", "ledger.nc", "metrics.csv", "metrics.nc", "published.npz", "run.json"]
+    for folder in (digits / "runs" / "digits", digits / "rival"):
+        assert sorted(entry.name for entry in folder.iterdir()) == names
+    assert (digits / "labels.png").read_bytes().startswith(b"\x89PNG")  # as it was asked for
     result = load_run(digits / "runs" / "digits")
     assert result.metrics["seed"].values.tolist() == [0, 1]
     assert result.metrics["epoch"].values.tolist() == [1, 2, 3, 4, 5, 6]
@@ -153,6 +155,20 @@ def test_compare(digits: Path) -> None:
     assert (digits / "c.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_compare_times_a_target(digits: Path) -> None:
+    """--mark is what the option was called."""
+    at_once, never, formerly = (
+        json.loads(run("compare", "rival", option, value, "--json", cwd=digits).stdout)
+        for option, value in (("--target", "0.0"), ("--target", "1.5"), ("--mark", "0.0"))
+    )
+    assert (at_once["target"], at_once["runs"][0]["epochs"], at_once["runs"][0]["channel_uses"]) == (0.0, 1, 3)
+    assert (never["target"], never["runs"][0]["epochs"], never["runs"][0]["channel_uses"]) == (1.5, None, None)
+    assert formerly == at_once
+    help_of = run("compare", "--help", cwd=digits).stdout
+    assert "--target" in help_of
+    assert "--mark" not in help_of
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -160,6 +176,7 @@ def test_compare(digits: Path) -> None:
         (["."], "holds no finished run"),
         (["rival", "--metric", "acuracy"], "is not a figure"),
         (["rival", "--figure", "c.jpeg"], "jpeg"),
+        (["rival", "--target", "nan", "--json"], "target"),
         (["rival", "--mark", "nan", "--json"], "target"),
     ],
 )
@@ -331,6 +348,13 @@ def test_a_refused_run_leaves_nothing_behind(files: Path, setting: str) -> None:
     before = sorted(files.rglob("*"))
     refused(run("run", "my.toml", "--json", "--set", setting, cwd=files))
     assert sorted(files.rglob("*")) == before
+
+
+@pytest.mark.parametrize(("figure", "words"), [("a.jpeg", "jpeg"), ("no/such.png", "no"), ("a.png", "no labels")])
+def test_a_refused_figure_leaves_nothing_behind(tmp_path: Path, figure: str, words: str) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    assert words in refused(run("run", "tiny.toml", "--figure", figure, cwd=tmp_path))
+    assert [entry.name for entry in tmp_path.rglob("*")] == ["tiny.toml"]
 
 
 def test_a_refusal_is_not_preceded_by_tables(files: Path) -> None:

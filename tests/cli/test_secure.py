@@ -59,7 +59,7 @@ def test_plan_run_and_certify(digits: Path, tmp_path: Path) -> None:
     found = json.loads((tmp_path / "secure" / "certificate.json").read_text())
     assert np.allclose(found["mu"], plans[0]["certificate"]["mu"])
     ledger = load_run(tmp_path / "secure").ledger
-    assert (np.frexp(ledger["sending_spacing"])[0] == 0.5).all()
+    assert (np.frexp(ledger["model_sending_spacing"])[0] == 0.5).all()
 
 
 def test_what_is_refused_says_how_it_would_work(digits: Path, tmp_path: Path) -> None:
@@ -114,5 +114,5 @@ def test_too_little_noise_is_refused_before_training(tmp_path: Path) -> None:
     plan = mc.plan(mc.topologies.ring(3, seed=1), made, budget, schedule)
     assert np.isinf(plan.certificate.epsilon).any()
     with pytest.raises(mc.Error, match="bounds nothing"):
-        mc.run(mc.power_controlled(plan), made, precision="float64", folder=tmp_path / "run")
+        mc.run(mc.power_controlled(plan), made, precision="float64", options=mc.RunOptions(folder=tmp_path / "run"))
     assert not (tmp_path / "run").exists()

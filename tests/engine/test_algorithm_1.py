@@ -7,11 +7,12 @@ from scipy.sparse import csr_array
 
 import murmurcast as mc
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Air, same_always
+from murmurcast.algorithms.tables import same_always
+from murmurcast.channels.air import Air
 from murmurcast.engine import noise
 from murmurcast.engine.noise import Purpose
 from murmurcast.planning.plan import Plan
-from tests.conftest import asymmetric_network
+from tests.conftest import asymmetric_network, changed
 from tests.engine.transcription import algorithm_1, showing_own
 
 EPOCHS, NODES, DIM = 50, 6, 5
@@ -72,13 +73,12 @@ def test_matrix_form_gives_the_same_run() -> None:
     plan = planned(problem)
     signal = mc.power_controlled(plan)
     weights = plan.mixing.weights.toarray()
-    amplitude = signal.sending.amplitude
-    matrix = signal._replace(
-        medium=Air(_off_diagonal(weights)),
-        sending=signal.sending._replace(amplitude=np.ones_like(amplitude), noise=signal.sending.noise / amplitude),
-        receiving=signal.receiving._replace(
-            heard=np.ones_like(signal.receiving.heard), kept=same_always(weights.diagonal())
-        ),
+    sending, receiving = signal.rounds[0].sending, signal.rounds[0].receiving
+    matrix = changed(
+        signal,
+        channel=Air(_off_diagonal(weights)),
+        sending=sending._replace(amplitude=np.ones_like(sending.amplitude), noise=sending.noise / sending.amplitude),
+        receiving=receiving._replace(heard=np.ones_like(receiving.heard), kept=same_always(weights.diagonal())),
     )
     one, other = (mc.run(form, problem, seeds=[1, 2], precision="float64") for form in (signal, matrix))
     np.testing.assert_allclose(one.published, other.published, rtol=0, atol=1e-12)
@@ -86,5 +86,5 @@ def test_matrix_form_gives_the_same_run() -> None:
 
 
 def _off_diagonal(weights: FloatArray) -> csr_array:
-    """Sender first, as a medium wants it."""
+    """Sender first, as a channel wants it."""
     return csr_array((weights - np.diag(weights.diagonal())).T)

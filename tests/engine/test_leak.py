@@ -16,8 +16,8 @@ from murmurcast.engine import noise, secure
 from murmurcast.engine.noise import Purpose
 from murmurcast.privacy import discrete, gaussian
 
-AMPLITUDE, NOISE, COURSE = 0.7, 1.9, 0.6
-STD = NOISE * COURSE / AMPLITUDE
+AMPLITUDE, NOISE, SCHEDULE = 0.7, 1.9, 0.6
+STD = NOISE * SCHEDULE / AMPLITUDE
 DRAWS = 40_000
 SIZE = 2**23  # of the set of all float32 draws: they are made of 23 random bits
 
@@ -29,19 +29,19 @@ def seeded(seed: int) -> NDArray[np.float32]:
 
 def say(value: float, drawn: NDArray[np.float32]) -> NDArray[np.float32]:
     """What Algorithm 1 really sends with seeded noise."""
-    here = Sending(*map(jnp.float32, (AMPLITUDE, NOISE, COURSE)))
+    here = Sending(*map(jnp.float32, (AMPLITUDE, NOISE, SCHEDULE)))
     state = State(jnp.float32(value), jnp.float32(0))
-    return np.asarray(jax.jit(lambda noise: send_model_with_noise(here, state, noise))(drawn))
+    return np.asarray(jax.jit(lambda noise: send_model_with_noise(here, state, {"noise": noise}))(drawn))
 
 
 def say_on_grid(value: float) -> FloatArray:
     """What Algorithm 1 really sends with secure noise, in steps of the grid."""
     with jax.enable_x64(True):
         spacing = float(discrete.spacing(STD))
-        here = SendingOnGrid(1.0, NOISE, COURSE, spacing)
+        here = SendingOnGrid(1.0, NOISE, SCHEDULE, spacing)
         drawn = secure.draw(np.full(1, STD / spacing), DRAWS, secure.sources())[0]
         state = State(jnp.float64(value), jnp.float64(0))
-        return np.asarray(send_on_grid(here, state, jnp.asarray(drawn))) / spacing
+        return np.asarray(send_on_grid(here, state, {"noise": jnp.asarray(drawn)})) / spacing
 
 
 @pytest.fixture(scope="module")

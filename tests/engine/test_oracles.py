@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import murmurcast as mc
-from murmurcast.algorithms.base import same_always
+from murmurcast.algorithms.tables import same_always
 from murmurcast.network.gains import Constant
-from murmurcast.problems.base import Clipping
+from murmurcast.problems.clip import Clipping
+from tests.conftest import changed
 
 NODES = 4
 
@@ -24,6 +25,6 @@ def test_mean_model_on_mnist(epochs: int, clipping: Clipping, expected: float) -
     plan = mc.plan(network, problem, mc.Budget(epsilon=1.0), schedule)
     np.testing.assert_allclose(plan.mixing.weights.toarray(), 0.25)
     made = mc.noiseless(plan)
-    plain = made._replace(receiving=made.receiving._replace(z=same_always(np.ones(NODES))))
+    plain = changed(made, receiving=made.rounds[0].receiving._replace(z=same_always(np.ones(NODES))))
     result = mc.run(plain, problem)
     assert float(result.final("mean_accuracy")[0]) == pytest.approx(expected, abs=0.002)

@@ -14,7 +14,8 @@ from randomgen import AESCounter
 
 import murmurcast as mc
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.grid_noise import finite, held, integer_std, send_on_grid
+from murmurcast.algorithms.base import State
+from murmurcast.algorithms.grid_noise import finite, integer_std, send_on_grid, within
 from murmurcast.audits.transcript import transcripts
 from murmurcast.engine import secure, train
 from murmurcast.planning.plan import Plan
@@ -40,7 +41,7 @@ def planned(problem: Any, epsilon: float = 20.0, **options: Any) -> Plan:
 
 def spacing_of(algorithm: mc.Algorithm) -> FloatArray:
     """[epochs, nodes], the last row of the table for all later epochs."""
-    table = algorithm.sending.spacing
+    table = algorithm.rounds[0].sending.spacing
     return np.asarray(table[np.minimum(np.arange(EPOCHS), len(table) - 1)])
 
 
@@ -121,8 +122,8 @@ class Drawn(list[FloatArray]):
 
 
 @pytest.mark.parametrize("gradient_at", ["mixed", "own"])
-@pytest.mark.parametrize("held_ahead", [1, 2**20])
-def test_follows_the_transcription(gradient_at: Any, held_ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("drawn_ahead", [1, 2**20])
+def test_follows_the_transcription(gradient_at: Any, drawn_ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same Algorithm 1 as with seeded noise, on a grid that is 2^26 times finer than the noise."""
     problem = quadratic()
     plan = planned(problem)
@@ -134,17 +135,19 @@ def test_follows_the_transcription(gradient_at: Any, held_ahead: int, monkeypatc
     def project(point: FloatArray) -> FloatArray:
         return np.asarray(point * min(1.0, RADIUS / float(np.linalg.norm(point))))
 
-    monkeypatch.setattr(secure, "_HELD", held_ahead)
+    monkeypatch.setattr(secure, "_MAX_INTEGERS_AHEAD", drawn_ahead)
     drawn = Drawn(monkeypatch)
     algorithm = mc.power_controlled(plan, gradient_at=gradient_at)
-    found = mc.run(showing_own(algorithm), problem, precision="float64", evaluate_every=7).published[0]
+    found = mc.run(
+        showing_own(algorithm), problem, precision="float64", options=mc.RunOptions(evaluate_every=7)
+    ).published[0]
     integers = drawn.by_epoch()[:, :, 0]
     assert integers.shape == (EPOCHS, NODES, DIM)
     assert len(np.unique(integers)) > 0.99 * integers.size
-    standard = integers / integer_std(algorithm.sending)[:, :, None]
+    standard = integers / integer_std(algorithm.rounds[0].sending)[:, :, None]
     x, _ = algorithm_1(plan, standard, gradient, project, gradient_at)
     np.testing.assert_allclose(found, x, atol=1e-6)
-    np.testing.assert_allclose(integer_std(algorithm.sending) * spacing_of(algorithm), plan.effective_noise)
+    np.testing.assert_allclose(integer_std(algorithm.rounds[0].sending) * spacing_of(algorithm), plan.effective_noise)
 
 
 def test_all_that_is_sent_is_on_the_grid_and_the_noise_is_the_planned_one() -> None:
@@ -152,10 +155,10 @@ def test_all_that_is_sent_is_on_the_grid_and_the_noise_is_the_planned_one() -> N
     plan = planned(problem)
     algorithm = mc.power_controlled(plan)
     sent = transcripts(algorithm, problem, range(400), "float64").sent  # [seed, epoch, node, dim]
-    steps = sent / algorithm.sending.amplitude[0, :, None] / spacing_of(algorithm)[:, :, None]
+    steps = sent / algorithm.rounds[0].sending.amplitude[0, :, None] / spacing_of(algorithm)[:, :, None]
     # Up to the rounding of the product with the amplitude, which is a function of what is on the grid.
     np.testing.assert_allclose(steps, np.round(steps), rtol=4e-16)
-    first = np.round(steps[:, 0]) / integer_std(algorithm.sending)[0, :, None]  # x_1 is 0
+    first = np.round(steps[:, 0]) / integer_std(algorithm.rounds[0].sending)[0, :, None]  # x_1 is 0
     assert np.abs(first.std(axis=(0, 2)) - 1).max() < 5 / np.sqrt(2 * 400 * DIM)
     assert np.abs(first.std(axis=(0, 2)) * 1.3 - 1).min() > 5 / np.sqrt(2 * 400 * DIM)
 
@@ -164,18 +167,18 @@ def test_what_is_sent_is_exact_in_integers() -> None:
     """Up to the largest numbers that are let through, value and noise add up without rounding."""
     with jax.enable_x64(True):
         for spacing in (2.0**-40, 1.0, 2.0**20):
-            here = mc.power_controlled(planned(quadratic())).sending._replace(amplitude=1.0, spacing=spacing)
+            here = mc.power_controlled(planned(quadratic())).rounds[0].sending._replace(amplitude=1.0, spacing=spacing)
             own = np.array([0.3, -7.6, 1e300, -1e300, np.nan, 2.0**45 + 0.5, 2.5, 3.5]) * spacing
             noise = np.array([1.0, -(2.0**31), 2.0**31 - 1, 5.0, -3.0, 2.0**31 - 1, 0.0, 0.0])
-            state = mc.power_controlled(planned(quadratic())).init(jax.numpy.asarray(own))
-            said = np.asarray(send_on_grid(here, state, jax.numpy.asarray(noise))) / spacing
+            state = State(jax.numpy.asarray(own), jax.numpy.asarray(own))
+            said = np.asarray(send_on_grid(here, state, {"noise": jax.numpy.asarray(noise)})) / spacing
             rounded = [0, -8, 2**46, -(2**46), 0, 2**45, 2, 4]
             assert [int(value) for value in said] == [a + int(b) for a, b in zip(rounded, noise, strict=True)]
 
 
 def test_points_are_held_and_never_driven_apart() -> None:
     points = np.array([np.nan, np.inf, -np.inf, 3.0, -0.5])
-    assert np.asarray(held(jax.numpy.asarray(points), 2.0)).tolist() == [0.0, 2.0, -2.0, 2.0, -0.5]
+    assert np.asarray(within(jax.numpy.asarray(points), 2.0)).tolist() == [0.0, 2.0, -2.0, 2.0, -0.5]
 
 
 def test_a_gradient_that_is_no_number_counts_as_zero() -> None:
@@ -240,13 +243,13 @@ def test_no_checkpoint_no_resuming(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        mc.run(algorithm, problem, folder=tmp_path, on_progress=stop, precision="float64")
+        mc.run(algorithm, problem, precision="float64", options=mc.RunOptions(folder=tmp_path, on_progress=stop))
     assert not (tmp_path / CHECKPOINT).exists()
     with pytest.raises(mc.Error, match="cannot be resumed") as refused:
-        mc.run(algorithm, problem, folder=tmp_path, resume=True, precision="float64")
+        mc.run(algorithm, problem, precision="float64", options=mc.RunOptions(folder=tmp_path, resume=True))
     assert "whole plan" in refused.value.hint
     with pytest.raises(mc.Error, match="no checkpoints"):
-        mc.run(algorithm, problem, folder=tmp_path, checkpoint_every=5, precision="float64")
+        mc.run(algorithm, problem, precision="float64", options=mc.RunOptions(folder=tmp_path, checkpoint_every=5))
 
 
 def test_what_cannot_be_kept_is_refused() -> None:
@@ -297,7 +300,8 @@ def test_one_units_data_moves_the_integers_by_no_more_than_is_counted(
         plan = planned(problem, unit=unit)
         algorithm = mc.power_controlled(plan)
         sent.append(transcripts(algorithm, problem, (0,), "float64").sent[0])
-    steps = (sent[0] - sent[1]) / (algorithm.sending.amplitude[0, :, None] * spacing_of(algorithm)[:, :, None])
+    amplitude = algorithm.rounds[0].sending.amplitude[0, :, None]
+    steps = (sent[0] - sent[1]) / (amplitude * spacing_of(algorithm)[:, :, None])
     assert not steps[0].any()
     moved = np.linalg.norm(steps[1], axis=1)  # the second signal: from then on the worlds' public points differ
     assert np.flatnonzero(moved).tolist() == [2]

@@ -7,6 +7,7 @@ import numpy as np
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.planning.plan import Plan
+from tests.conftest import changed
 
 Gradient = Callable[[int, FloatArray], FloatArray]
 
@@ -52,7 +53,7 @@ def showing_own(algorithm: Algorithm) -> Algorithm:
     """The algorithm, publishing every node's own model, so that a test can see it."""
 
     def update(*arguments: object) -> object:
-        state = algorithm.update(*arguments)  # type: ignore[arg-type]
+        state = algorithm.rounds[0].update(*arguments)  # type: ignore[arg-type]
         return state._replace(published=state.own)
 
-    return algorithm._replace(update=update)
+    return changed(algorithm, update=update)

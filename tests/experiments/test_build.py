@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from murmurcast.algorithms.base import Air, Server, Silence, Slots
+from murmurcast.channels.air import Air
+from murmurcast.channels.server import Server
+from murmurcast.channels.silence import Silence
+from murmurcast.channels.slots import Slots
 from murmurcast.errors import Error
 from murmurcast.experiments import load as experiment_files
 from murmurcast.experiments.build import Experiment
@@ -60,9 +63,9 @@ def test_quadratic_is_built() -> None:
 @pytest.mark.parametrize(("unit", "clipping"), [("record", "example"), ("node", "node")])
 def test_clipping_follows_the_unit(unit: str, clipping: str) -> None:
     experiment = parse(BASE + LOGISTIC, privacy__unit=unit, privacy__clip="0.3")
-    problem = experiment.build_problem(3)
-    assert (problem.clipping, problem.clip) == (clipping, 0.3)
-    assert parse(BASE + LOGISTIC, problem__clipping="none").build_problem(3).clipping == "none"
+    clip = experiment.build_problem(3).gradient_clip
+    assert (clip.per, clip.limit) == (clipping, 0.3)
+    assert parse(BASE + LOGISTIC, problem__clipping="none").build_problem(3).gradient_clip.per == "none"
 
 
 @pytest.mark.parametrize(
@@ -84,7 +87,7 @@ def test_every_partition_is_built(rule: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "medium", "uses"),
+    ("name", "channel", "uses"),
     [
         ("power-controlled", Air, 1),
         ("noiseless", Air, 1),
@@ -93,11 +96,11 @@ def test_every_partition_is_built(rule: str, kind: str) -> None:
         ("central-dp", Server, 2),
     ],
 )
-def test_every_algorithm_is_built(name: str, medium: type, uses: int) -> None:
+def test_every_algorithm_is_built(name: str, channel: type, uses: int) -> None:
     experiment = parse(BASE, algorithm__name=name)
     algorithm = experiment.build_algorithm(experiment.build_plan())
     assert algorithm.name == name
-    assert isinstance(algorithm.medium, medium)
+    assert isinstance(algorithm.rounds[0].channel, channel)
     assert algorithm.channel_uses == uses
 
 
@@ -276,7 +279,7 @@ def test_data_files_are_found_beside_the_experiment(tmp_path: Path) -> None:
 @pytest.mark.parametrize("every", ["0", "-1"])
 def test_an_interval_of_no_epochs_is_refused(every: str) -> None:
     """Zero must not quietly mean "the default"."""
-    from murmurcast.runs.run import run
+    from murmurcast.runs.run import RunOptions, run
 
     experiment = parse(BASE, problem__kind="quadratic", run__evaluate_every=every)
     problem = experiment.build_problem(3)
@@ -284,7 +287,7 @@ def test_an_interval_of_no_epochs_is_refused(every: str) -> None:
         run(
             experiment.build_algorithm(experiment.build_plan(problem=problem)),
             problem,
-            evaluate_every=experiment.run.evaluate_every,
+            options=RunOptions(evaluate_every=experiment.run.evaluate_every),
         )
 
 

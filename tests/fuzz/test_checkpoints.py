@@ -57,8 +57,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if done == 4:
             raise Stopped
 
+    options = runs.RunOptions(folder=made / "cut", checkpoint_every=3, on_progress=stop)
     with pytest.raises(Stopped):
-        runs.run(algorithm, problem, seeds=(4, 9), folder=made / "cut", checkpoint_every=3, on_progress=stop)
+        runs.run(algorithm, problem, seeds=(4, 9), options=options)
     (made / "cut" / results.EXPERIMENT).write_text(experiment.as_toml())
     return made
 

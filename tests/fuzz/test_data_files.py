@@ -157,10 +157,10 @@ def test_labels_reach_neither_terminal_nor_figure_as_commands(tmp_path: Path) ->
     words = np.array(["\x1b[31mred", "[/bold]$\\frac{"])
     (tmp_path / "my.npz").write_bytes(npz(x=as_npy(X), y=as_npy(words[Y])))
     (tmp_path / "my.toml").write_text(EXPERIMENT.format(name="my.npz"))
-    done = call("run", "my.toml", "--out", "made", folder=tmp_path)
+    done = call("run", "my.toml", "--out", "made", "--figure", "labels.png", folder=tmp_path)
     assert done.code == 0
     assert "[/bold]" in done.out
-    assert (tmp_path / "made" / "partition.png").exists()
+    assert (tmp_path / "labels.png").exists()
 
 
 @given(data=st.data(), zipped=st.booleans())

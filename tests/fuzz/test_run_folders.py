@@ -43,8 +43,8 @@ TEXT = "[privacy]\nunit = 'node'\n"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made, problem = tmp_path_factory.mktemp("runs"), quadratic()
     ours = mc.power_controlled(make_plan(problem))
-    mc.run(ours, problem, seeds=(3, 8), name="ours", folder=made / "ours", experiment=TEXT)
-    mc.run(mc.mped2fl(make_plan(problem)), problem, name="rival", folder=made / "rival")
+    mc.run(ours, problem, seeds=(3, 8), options=mc.RunOptions(name="ours", folder=made / "ours", experiment=TEXT))
+    mc.run(mc.mped2fl(make_plan(problem)), problem, options=mc.RunOptions(name="rival", folder=made / "rival"))
     (made / "whole").mkdir()
     shutil.copytree(made / "ours", made / "whole" / "ours")
     return made

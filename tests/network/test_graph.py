@@ -11,6 +11,9 @@ from scipy.sparse import csr_array
 from murmurcast.errors import Error, NotConnected
 from murmurcast.network.gains import Uniform
 from murmurcast.network.graph import Network
+from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget, ClippedGradients
+from murmurcast.planning.solve import plan
 from tests.conftest import asymmetric_network
 
 GAINS = np.array([[0, 0.9, 0.4], [0.5, 0, 0.7], [0.6, 0.8, 0]])
@@ -57,13 +60,34 @@ def changed(i: int, j: int, value: float) -> list[list[float]]:
         (changed(2, 0, np.nan), r"gains\[2, 0\] is nan"),
         (changed(2, 0, np.inf), r"gains\[2, 0\] is inf"),
         (changed(1, 1, 0.3), r"gains\[1, 1\] is not 0"),
-        (changed(0, 2, 0.0), "node 0 hears node 2 but not the other way round"),
     ],
 )
 def test_wrong_gains_are_named(gains: list[list[float]], message: str) -> None:
     with pytest.raises(Error, match=message) as raised:
         Network(gains=gains)
     assert raised.value.hint
+
+
+def test_a_one_way_link_is_for_methods_that_allow_it() -> None:
+    network = Network(gains=changed(0, 2, 0.0))
+    assert network.links == 5
+    assert network.one_way_link == (2, 0)
+    np.testing.assert_array_equal(network.degree, [1, 2, 2])
+    np.testing.assert_array_equal(network.heard_degree, [2, 2, 1])
+    with pytest.raises(Error, match="x needs two-way links: node 0 hears node 2 but not the other way round") as raised:
+        network.require_two_way("x")
+    assert raised.value.hint
+    with pytest.raises(Error, match="needs two-way links: node 0 hears node 2 but not the other way round"):
+        plan(network, ClippedGradients(clip=1.0), Budget(epsilon=1.0), Schedule(epochs=5))
+    both = Network(gains=GAINS)
+    assert both.one_way_link is None
+    both.require_two_way("x")
+
+
+def test_one_way_links_alone_must_lead_everywhere() -> None:
+    assert Network(gains=np.array([[0, 0.9, 0], [0, 0, 0.7], [0.6, 0, 0]])).links == 3
+    with pytest.raises(NotConnected, match="2 pieces"):
+        Network(gains=np.array([[0, 0.9, 0], [0.5, 0, 0.7], [0, 0, 0]]))  # node 2 hears, and is never heard
 
 
 @pytest.mark.parametrize("power", [0.0, -1.0, np.inf, [1, 1, 0]])

@@ -192,7 +192,10 @@ def test_the_command(tmp_path: Path) -> None:
     assert "z" in message
 
 
-@pytest.mark.parametrize("name", ["sending_amplitude", "sending_noise", "sending_schedule", "receiving_z"])
+TABLES = ("model_sending_amplitude", "model_sending_noise", "model_sending_schedule", "model_receiving_z")
+
+
+@pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("value", [0.0, 5e-324, 1e-310, 1e-200])
 def test_ledgers(ours: Result, name: str, value: float) -> None:
     with warnings.catch_warnings():

@@ -7,8 +7,9 @@ from murmurcast.errors import Error, Infeasible
 from murmurcast.network import gains, topologies
 from murmurcast.network.graph import Network
 from murmurcast.network.weights import mixing, perron
-from murmurcast.planning.plan import Budget, ClippedGradients, Plan, PowerRule
+from murmurcast.planning.plan import Plan, PowerRule
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget, ClippedGradients
 from murmurcast.planning.solve import plan
 from murmurcast.privacy import gaussian
 from tests.conftest import asymmetric_network

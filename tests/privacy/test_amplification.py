@@ -11,8 +11,9 @@ from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.experiments import load as experiment_files
 from murmurcast.network.weights import mixing, z_diagonal
-from murmurcast.planning.plan import Budget, ClippedGradients, Plan
+from murmurcast.planning.plan import Plan
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget, ClippedGradients
 from murmurcast.planning.solve import plan as make_plan
 from murmurcast.privacy import certificate, linear
 from murmurcast.privacy.amplification import KAPPAS, spread_and_clean

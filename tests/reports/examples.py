@@ -32,4 +32,4 @@ def algorithm(name: str) -> Algorithm:
 @cache
 def example(name: str, seeds: int = 2, called: str | None = None) -> mc.Result:
     """The run of an algorithm, by the name of its factory."""
-    return mc.run(algorithm(name), problem(), seeds=range(seeds), name=called)
+    return mc.run(algorithm(name), problem(), seeds=range(seeds), options=mc.RunOptions(name=called))

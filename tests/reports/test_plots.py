@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from murmurcast.data import datasets
 from murmurcast.errors import Error
 from murmurcast.network import topologies
-from murmurcast.planning.plan import Budget, ClippedGradients
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget, ClippedGradients
 from murmurcast.planning.solve import plan
 from murmurcast.reports import plots
 from tests.conftest import asymmetric_network

@@ -17,6 +17,7 @@ from murmurcast.reports.plots import save
 from murmurcast.reproduction import counterexample
 from murmurcast.reproduction.counterexample import LOUD, RELAY, TARGET, Counterexample, refutes
 from murmurcast.reproduction.counterexample_plot import counterexample_figure
+from tests.audits import faults
 
 
 @cache
@@ -63,7 +64,10 @@ def test_order_of_shown_linear_and_certified() -> None:
 
 def test_worlds_differ_by_exactly_the_sensitivity() -> None:
     plan = found().plan
-    assert plan.sensitivity[TARGET] == 2 * plan.problem.clip / np.asarray(plan.problem.examples_per_node)[TARGET]
+    assert (
+        plan.sensitivity[TARGET]
+        == 2 * plan.problem.gradient_clip.limit / np.asarray(plan.problem.examples_per_node)[TARGET]
+    )
     np.testing.assert_allclose(found().change, 1, atol=1e-12)
     assert found().margin > 0
     present, absent, between = (counterexample.problem(world) for world in ("present", "absent", "half way"))
@@ -91,8 +95,7 @@ def test_controls_hold() -> None:
 def test_attack_shows_more_where_the_target_drops_its_noise() -> None:
     plan = found().certified.plan
     algorithm = power_controlled(plan)
-    quiet = algorithm.sending.noise * (np.arange(plan.network.nodes) != TARGET)
-    mutated = algorithm._replace(sending=algorithm.sending._replace(noise=quiet))
+    mutated = faults.noise_at(algorithm, np.arange(plan.network.nodes) != TARGET)
     trials = range(len(found().certified.absent))
     kept = counterexample.Kept(
         *(transcripts(mutated, counterexample.problem(world), trials, "float64") for world in ("absent", "present"))

@@ -68,7 +68,7 @@ def test_the_rival_s_own_epsilon_is_the_label_only_with_matched_steps(plans: lis
     """By hand: S/q times c_i/sqrt(noise) at the worst receiver times the textbook factor, without theta."""
     factor = np.sqrt(2 * np.log(1.25 / 1e-5))
     for plan, ratio, label in zip(plans, (3.355, 5.793), (1, 2), strict=True):
-        published = 2 * plan.problem.clip / 10 * ratio * factor
+        published = 2 * plan.problem.gradient_clip.limit / 10 * ratio * factor
         assert plan_tables.rival_epsilon(plan, 1) == pytest.approx(published, rel=1e-3)
         assert plan_tables.rival_epsilon(plan, plan.theta) == pytest.approx(label, rel=1e-3)
         assert plan_tables.rival_epsilon(plan, 4) == pytest.approx(label, rel=0.03)

@@ -32,7 +32,14 @@ def result(accuracy: np.ndarray[Any, Any], uses: int, epsilon: float | None = No
         },
         {"seed": range(SEEDS), "epoch": EPOCHS, "node": range(NODES)},
     )
-    privacy = {"epsilon": epsilon, "delta": 1e-5, "unit": "record", "caveat": ""}
+    privacy: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": 1e-5,
+        "unit": "record",
+        "caveat": "",
+        "against": "everybody",
+        "weaker": [],
+    }
     info = {"name": "some", "algorithm": "any", "privacy": privacy}
     return Result(metrics=metrics, ledger=xr.Dataset(), published=np.zeros(0), info=info)
 

@@ -20,6 +20,7 @@ def made(
     uses: int = 1,
     epsilon: float | None = 2.0,
     epochs: tuple[int, ...] = (10, 20, 30),
+    privacy: dict[str, Any] | None = None,
     **figures: Any,
 ) -> Result:
     seeds, _, nodes = next(iter(figures.values())).shape
@@ -30,7 +31,15 @@ def made(
     info = {
         "name": name,
         "algorithm": "power-controlled",
-        "privacy": {"epsilon": epsilon, "delta": 1e-5, "unit": "record", "caveat": ""},
+        "privacy": {
+            "epsilon": epsilon,
+            "delta": 1e-5,
+            "unit": "record",
+            "caveat": "",
+            "against": "nobody" if epsilon is None else "everybody",
+            "weaker": [],
+        }
+        | (privacy or {}),
     }
     return Result(metrics=metrics, ledger=xr.Dataset(), published=np.zeros((seeds, nodes, 1)), info=info)
 
@@ -140,3 +149,23 @@ def test_as_text() -> None:
     assert "never" in lines[2]
     assert "not promised" in lines[2]
     assert len(found.headings) == len(found.cells[0])
+    assert found.headings[-1] == "epsilon"
+
+
+def test_every_adversary_has_a_column_of_its_own() -> None:
+    """Numbers against different adversaries never stand in one column."""
+    ours = made(own_accuracy=ACCURACY)
+    server = {"against": "trusted server", "caveat": "trusted server"}
+    central = made("central", epsilon=1.0, privacy=server, own_accuracy=ACCURACY)
+    two = {"weaker": [{"against": "eavesdropper", "epsilon": 0.5}]}
+    masked = made("masked", epsilon=3.0, privacy=two, own_accuracy=ACCURACY)
+    quiet = made("quiet", epsilon=None, own_accuracy=ACCURACY)
+    found = compare(ours, central, masked, quiet)
+    assert found.adversaries == ("everybody", "eavesdropper", "trusted server")
+    assert found.headings[-3:] == ("epsilon, everybody", "epsilon, eavesdropper", "epsilon, trusted server")
+    assert [row.epsilon_against("everybody") for row in found.rows] == [2.0, None, 3.0, None]
+    assert [cells[-1] for cells in found.cells][1] == "1 (trusted server)"
+    assert found.cells[1][-3] == "not promised"
+    assert found.cells[2][-3:-1] == ("3 (record)", "0.5 (record)")
+    assert found.cells[3][-3:] == ("not promised",) * 3
+    assert compare(quiet).headings[-1] == "epsilon"

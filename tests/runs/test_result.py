@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from murmurcast.algorithms.power_controlled import power_controlled
 from murmurcast.errors import Error
-from murmurcast.planning.plan import Budget
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan
 from murmurcast.problems.quadratic import Quadratic
 from murmurcast.runs.compare import compare
 from murmurcast.runs.result import Result, load_run
-from murmurcast.runs.run import run
+from murmurcast.runs.run import RunOptions, run
 from tests.conftest import asymmetric_network
 
 FILES = ("experiment.toml", "ledger.nc", "metrics.csv", "metrics.nc", "published.npz", "run.json")
@@ -33,7 +33,10 @@ def result() -> Result:
     problem = Quadratic.random(4, 3, seed=1, ball=2.0)
     made = plan(asymmetric_network(3, 4), problem, Budget(epsilon=5.0), Schedule(epochs=12))
     return run(
-        power_controlled(made), problem, seeds=(3, 8), evaluate_every=5, name="my", experiment="# réglé\n[network]\n"
+        power_controlled(made),
+        problem,
+        seeds=(3, 8),
+        options=RunOptions(evaluate_every=5, name="my", experiment="# réglé\n[network]\n"),
     )
 
 
@@ -100,10 +103,15 @@ def test_the_ledger_holds_what_the_engine_was_given(result: Result) -> None:
     ledger = result.ledger
     assert ledger.attrs["unit"] == "node"
     assert ledger.attrs["epochs"] == 12
-    assert ledger["sending_noise"].shape == (1, 4)
-    assert ledger["sending_schedule"].shape == (12,)
+    assert ledger.attrs["format"] == 2
+    assert ledger.attrs["rounds"] == "model"
+    assert ledger.attrs["model_channel"] == "air"
+    assert ledger.attrs["model_draws"] == "noise: normal of a node"
+    assert ledger.attrs["start_gradients"] == 0
+    assert ledger["model_sending_noise"].shape == (1, 4)
+    assert ledger["model_sending_schedule"].shape == (12,)
     gains = np.zeros((4, 4))
-    gains[ledger["sender"], ledger["receiver"]] = ledger["gain"]
+    gains[ledger["model_sender"], ledger["model_receiver"]] = ledger["model_gain"]
     np.testing.assert_array_equal(gains, asymmetric_network(3, 4).gains.toarray())
 
 
@@ -162,10 +170,11 @@ def test_files_of_two_runs_mixed_up_are_refused(folder: Path, result: Result, tm
         b"[" * 100_000,
         b'{"format": ' + b"9" * 5000 + b"}",
         b"{}",
-        b'{"format": 2, "sha256": {}, "name": "my"}',
-        b'{"format": 1, "sha256": [], "name": "my"}',
-        b'{"format": 1, "sha256": {}, "name": 3}',
         b'{"format": 1, "sha256": {}, "name": "my"}',
+        b'{"format": 3, "sha256": {}, "name": "my"}',
+        b'{"format": 2, "sha256": [], "name": "my"}',
+        b'{"format": 2, "sha256": {}, "name": 3}',
+        b'{"format": 2, "sha256": {}, "name": "my"}',
     ],
 )
 def test_a_run_json_of_something_else_is_refused(folder: Path, content: bytes) -> None:

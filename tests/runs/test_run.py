@@ -10,13 +10,15 @@ from scipy import stats
 
 import murmurcast as mc
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Algorithm, same_always
-from murmurcast.engine import mix, train
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.tables import same_always
+from murmurcast.channels import air
+from murmurcast.engine import train
 from murmurcast.network.gains import Uniform
 from murmurcast.network.topologies import ring
 from murmurcast.runs import run as runner
 from murmurcast.runs.result import CHECKPOINT, Result
-from tests.conftest import asymmetric_network
+from tests.conftest import asymmetric_network, changed
 from tests.engine.transcription import showing_own
 
 NODES = 5  # odd: the nodes do not divide among two cores
@@ -54,33 +56,40 @@ def same(one: Result, other: Result) -> bool:
 def test_evaluation_and_chunks_change_no_bit(batch: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = digits(batch=batch)
     made = algorithm(problem)
-    often = mc.run(made, problem, seeds=[3, 4], evaluate_every=1)
-    seldom = mc.run(made, problem, seeds=[3, 4], evaluate_every=5)
+    often = mc.run(made, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=1))
+    seldom = mc.run(made, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=5))
     assert same(often, seldom)
     monkeypatch.setattr(train, "_CHUNK_SECONDS", 0.0)  # one epoch at a time
-    assert same(often, mc.run(made, problem, seeds=[3, 4], evaluate_every=12))
+    assert same(often, mc.run(made, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=12)))
     assert not np.array_equal(often.published[0], often.published[1])
 
 
 def test_resumed_runs_change_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = digits(batch=16)
     made = algorithm(problem)
-    whole = mc.run(made, problem, seeds=[3, 4], evaluate_every=4)
+    whole = mc.run(made, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=4))
     for stop in (1, 4, 7):
         folder = tmp_path / str(stop)
         monkeypatch.setattr(train, "_CHUNK_SECONDS", 0.0)
         with pytest.raises(KeyboardInterrupt):
-            mc.run(made, problem, seeds=[3, 4], evaluate_every=4, folder=folder, on_progress=_stop_at(stop))
+            mc.run(
+                made,
+                problem,
+                seeds=[3, 4],
+                options=mc.RunOptions(evaluate_every=4, folder=folder, on_progress=_stop_at(stop)),
+            )
         assert (folder / CHECKPOINT).exists()
         seen: list[int] = []
         resumed = mc.run(
             made,
             problem,
             seeds=[3, 4],
-            evaluate_every=4,
-            folder=folder,
-            resume=True,
-            on_progress=lambda *progress, seen=seen: seen.append(progress[0]),
+            options=mc.RunOptions(
+                evaluate_every=4,
+                folder=folder,
+                resume=True,
+                on_progress=lambda *progress, seen=seen: seen.append(progress[0]),
+            ),
         )
         assert seen[0] == stop + 1
         assert same(whole, resumed)
@@ -103,7 +112,7 @@ def _stop_at(epoch: int) -> runner.Progress:
 def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
     problem = digits(batch=16)
     with pytest.raises(KeyboardInterrupt):
-        mc.run(algorithm(problem), problem, folder=tmp_path, on_progress=_stop_at(1))
+        mc.run(algorithm(problem), problem, options=mc.RunOptions(folder=tmp_path, on_progress=_stop_at(1)))
     moved = mc.datasets.digits().normalised(0.1, 1.0).partition("quantity", NODES, seed=1)
     other = mc.SoftmaxRegression(data=moved, ball=5.0, batch=16)
     penalised = digits(batch=16, l2=0.1)
@@ -118,23 +127,31 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
         (louder, problem),
     ):
         with pytest.raises(mc.Error, match="other data"):
-            mc.run(made, on, folder=tmp_path, resume=True)
+            mc.run(made, on, options=mc.RunOptions(folder=tmp_path, resume=True))
 
 
 def test_groups_of_seeds_change_little_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where memory is short, seeds go one after the other; a run can stop in any of them."""
     problem = digits(batch=16)
     made = algorithm(problem)
-    together = mc.run(made, problem, seeds=[0, 1, 2], evaluate_every=6)
+    together = mc.run(made, problem, seeds=[0, 1, 2], options=mc.RunOptions(evaluate_every=6))
     monkeypatch.setattr(runner, "_MODEL_COPIES", 10**12)
-    apart = mc.run(made, problem, seeds=[0, 1, 2], evaluate_every=6)
+    apart = mc.run(made, problem, seeds=[0, 1, 2], options=mc.RunOptions(evaluate_every=6))
     for name in ("own_loss", "published_loss", "mean_loss", "consensus_error", "sent_power", "loudest"):
         np.testing.assert_allclose(together.metrics[name], apart.metrics[name], rtol=1e-5, atol=1e-6)
     monkeypatch.setattr(train, "_CHUNK_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
-        mc.run(made, problem, seeds=[0, 1, 2], evaluate_every=6, folder=tmp_path, on_progress=_stop_at(12 + 8))
+        mc.run(
+            made,
+            problem,
+            seeds=[0, 1, 2],
+            options=mc.RunOptions(evaluate_every=6, folder=tmp_path, on_progress=_stop_at(12 + 8)),
+        )
     monkeypatch.setattr(runner, "_MODEL_COPIES", 1)  # memory is free again: the groups stay as they were
-    assert same(apart, mc.run(made, problem, seeds=[0, 1, 2], evaluate_every=6, folder=tmp_path, resume=True))
+    assert same(
+        apart,
+        mc.run(made, problem, seeds=[0, 1, 2], options=mc.RunOptions(evaluate_every=6, folder=tmp_path, resume=True)),
+    )
 
 
 def test_a_seed_draws_the_same_noise_in_any_company() -> None:
@@ -142,8 +159,8 @@ def test_a_seed_draws_the_same_noise_in_any_company() -> None:
     problem = still(7)
     budget = mc.Budget(epsilon=10.0)
     made = mc.power_controlled(mc.plan(asymmetric_network(2, NODES), problem, budget, mc.Schedule(epochs=6)))
-    alone = mc.run(made, problem, seeds=[5], evaluate_every=1)
-    company = mc.run(made, problem, seeds=[2, 5, 9], evaluate_every=1)
+    alone = mc.run(made, problem, seeds=[5], options=mc.RunOptions(evaluate_every=1))
+    company = mc.run(made, problem, seeds=[2, 5, 9], options=mc.RunOptions(evaluate_every=1))
     assert np.array_equal(alone.metrics["sent_power"].sel(seed=5), company.metrics["sent_power"].sel(seed=5))
     expected = np.asarray(made.plan.beta * made.plan.noise_std**2 * problem.dim)
     assert 0.5 < float((alone.metrics["sent_power"][0] / expected).mean()) < 1.6
@@ -156,7 +173,7 @@ import numpy as np
 from tests.runs.test_run import algorithm, digits
 import murmurcast as mc
 problem = digits(batch=16)
-result = mc.run(algorithm(problem), problem, seeds=[3, 4], evaluate_every=6)
+result = mc.run(algorithm(problem), problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=6))
 np.save(sys.argv[2], result.published)
 """
 
@@ -178,9 +195,9 @@ def test_dense_and_sparse_mixing_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = mc.Quadratic.random(12, 4, clip=1.0)
     plan = mc.plan(network, problem, mc.Budget(epsilon=50.0), mc.Schedule(epochs=10))
     for make in (mc.power_controlled, mc.noiseless):
-        monkeypatch.setattr(mix, "_DENSE_FROM", 0.0)
+        monkeypatch.setattr(air, "_DENSE_FROM", 0.0)
         dense = mc.run(make(plan), problem, precision="float64")
-        monkeypatch.setattr(mix, "_DENSE_FROM", 2.0)
+        monkeypatch.setattr(air, "_DENSE_FROM", 2.0)
         sparse = mc.run(make(plan), problem, precision="float64")
         np.testing.assert_allclose(dense.published, sparse.published, rtol=0, atol=1e-12)
 
@@ -190,9 +207,9 @@ def test_blocks_of_nodes_agree_with_all_at_once(monkeypatch: pytest.MonkeyPatch)
 
     problem = digits()
     made = algorithm(problem)
-    whole = mc.run(made, problem, precision="float64", evaluate_every=6)
+    whole = mc.run(made, problem, precision="float64", options=mc.RunOptions(evaluate_every=6))
     monkeypatch.setattr(loop, "_BLOCK_BYTES", 1_000_000)
-    blocks = mc.run(made, problem, precision="float64", evaluate_every=6)
+    blocks = mc.run(made, problem, precision="float64", options=mc.RunOptions(evaluate_every=6))
     np.testing.assert_allclose(whole.published, blocks.published, rtol=0, atol=1e-12)
 
 
@@ -212,12 +229,11 @@ def test_reaches_the_plain_optimum_where_descent_without_z_reaches_the_weighted_
     plain, weighted = problem.optimum(), weighted_optimum(problem, plan.perron)
     assert np.linalg.norm(plain - weighted) > 0.1
     corrected = mc.noiseless(plan)
-    divided = corrected.receiving._replace(
-        z=same_always(np.full(NODES, 1 / NODES))
-    )  # the same steps, but for all alike
+    alike = same_always(np.full(NODES, 1 / NODES))  # the same steps, but for all alike
+    plain_steps = changed(corrected, receiving=corrected.rounds[0].receiving._replace(z=alike))
     found = {
         name: mc.run(made, problem, precision="float64").published[0].mean(axis=0)
-        for name, made in (("corrected", corrected), ("plain", corrected._replace(receiving=divided)))
+        for name, made in (("corrected", corrected), ("plain", plain_steps))
     }
     far = {name: (np.linalg.norm(x - plain), np.linalg.norm(x - weighted)) for name, x in found.items()}
     assert far["corrected"][0] < 0.01 < 0.1 < far["corrected"][1], far
@@ -228,7 +244,9 @@ def test_sent_power_and_its_scale() -> None:
     """What leaves the antennas has the planned energy; a noise 5 % off would be noticed."""
     problem = still(300)
     plan = mc.plan(asymmetric_network(2, NODES), problem, mc.Budget(epsilon=10.0), mc.Schedule(epochs=8))
-    sent = np.asarray(mc.run(mc.power_controlled(plan), problem, evaluate_every=1).metrics["sent_power"][0])
+    sent = np.asarray(
+        mc.run(mc.power_controlled(plan), problem, options=mc.RunOptions(evaluate_every=1)).metrics["sent_power"][0]
+    )
     energy = sent / (plan.beta * plan.noise_std**2)  # chi-square with dim degrees of freedom
     low, high = (float(stats.chi2.ppf(level, energy.size * problem.dim)) for level in (1e-5, 1 - 1e-5))
     assert low < energy.sum() < high
@@ -271,7 +289,8 @@ def test_mean_models_and_consensus_error() -> None:
         ({"seeds": []}, "no seed"),
         ({"seeds": [1, 1]}, "twice"),
         ({"seeds": [-1]}, "seed is -1"),
-        ({"evaluate_every": 0}, "evaluate_every"),
+        ({"options": mc.RunOptions(evaluate_every=0)}, "evaluate_every"),
+        ({"options": mc.RunOptions(checkpoint_every=0)}, "checkpoint_every"),
         ({"precision": "float16"}, "float16"),
     ],
 )
@@ -307,12 +326,12 @@ def test_numpy_seeds_and_a_used_folder(tmp_path: Path) -> None:
     problem = mc.Quadratic.random(NODES, 3, clip=1.0)
     plan = mc.plan(asymmetric_network(2, NODES), problem, mc.Budget(epsilon=10.0), mc.Schedule(epochs=5))
     made = mc.mped2fl(plan, step_factor=np.int64(5))  # type: ignore[arg-type]
-    mc.run(made, problem, seeds=np.arange(2), folder=tmp_path)
+    mc.run(made, problem, seeds=np.arange(2), options=mc.RunOptions(folder=tmp_path))
     assert mc.load_run(tmp_path).info["seeds"] == [0, 1]
     with pytest.raises(mc.Error, match="finished run"):
-        mc.run(made, problem, folder=tmp_path)
+        mc.run(made, problem, options=mc.RunOptions(folder=tmp_path))
     with pytest.raises(mc.Error, match="no folder"):
-        mc.run(made, problem, resume=True)
+        mc.run(made, problem, options=mc.RunOptions(resume=True))
 
 
 def test_a_run_that_does_not_fit_in_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,5 +347,5 @@ def test_a_run_that_diverged_has_no_accuracy() -> None:
     free = mc.SoftmaxRegression(data=problem.data, clipping="none", l2=30.0)
     schedule = mc.Schedule(epochs=60, step=10.0, decay="constant")
     plan = mc.plan(asymmetric_network(2, NODES), free, mc.Budget(epsilon=30.0, unit="record"), schedule)
-    result = mc.run(mc.noiseless(plan), free, evaluate_every=30)
+    result = mc.run(mc.noiseless(plan), free, options=mc.RunOptions(evaluate_every=30))
     assert np.isnan(result.final("own_accuracy")).all()

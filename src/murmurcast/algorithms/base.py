@@ -1,55 +1,37 @@
-"""What an algorithm is: three pure functions of one node, cut at the antenna.
+"""What an algorithm is: rounds of pure functions of one node, cut at the antenna.
 
-`init` makes a node's state, `send` makes all that leaves it, `update` makes its next state from what it hears. Between
-the two lies a medium, which belongs to the engine. Whoever audits privacy reads `send`.
+An epoch is a tuple of rounds. In each, `send` makes all that leaves a node, a channel carries it, and `update` makes
+the node's next state from what it hears. Whoever audits privacy reads `send`.
 """
 
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, get_args
+from __future__ import annotations
 
-import jax
-import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from murmurcast import _check
-from murmurcast._check import FloatArray
+from murmurcast.algorithms.tables import Leaf
+from murmurcast.channels.base import Channel
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
+from murmurcast.planning.setup import Setup
+from murmurcast.privacy.releases import Releases
 
-Model = jax.Array
-Tables = Any  # a NamedTuple of constants; see `Algorithm`
+if TYPE_CHECKING:
+    import jax
+
+Model = Any  # an array of JAX, of one model's shape
+Tables = Any  # a NamedTuple of constants; see `murmurcast.algorithms.tables`
 Here = Any  # the same NamedTuple for one node and epoch
-Leaf = Any  # an array of NumPy outside the engine, of JAX inside
+Info = dict[str, Any]  # metrics for people, each a scalar of JAX
+Settings = dict[str, str | float]
 Publish = Literal["last", "average"]
-_AVERAGE_LEAN = 3  # early, rough points are soon forgotten
-
-
-class Air(NamedTuple):
-    """Everybody sends at once; receiver i hears sum_j gains[j, i] times the signal of j."""
-
-    gains: csr_array
-
-
-class Slots(NamedTuple):
-    """One channel use per receiver: in i's slot every neighbour j sends a signal made for i alone."""
-
-    gains: csr_array
-
-
-class Server(NamedTuple):
-    """Everybody hears the sum of all signals, and nothing else."""
-
-
-class Silence(NamedTuple):
-    """Nobody hears anything."""
-
-
-Medium = Air | Slots | Server | Silence
+Per = Literal["node", "link", "pair"]
+NoiseLaw = Literal["normal", "laplace", "discrete gaussian"]
 
 
 class State(NamedTuple):
-    """What a node needs for its next step.
+    """What a node needs for its next step; a method with more to remember has a State of its own.
 
     Attributes:
         own: x, the node's model.
@@ -58,6 +40,34 @@ class State(NamedTuple):
 
     own: Model
     published: Model
+
+
+class Updated(NamedTuple):
+    """What an update returns that leaves metrics for people besides the next state.
+
+    Attributes:
+        state: The next state.
+        info: By name; they reach metrics, tables and reports by themselves.
+    """
+
+    state: Any
+    info: Info
+
+
+class Gradient(Protocol):
+    """One node's gradient, clipped as its problem says."""
+
+    def __call__(self, point: Model, /) -> Model:
+        """At this point, on the epoch's examples."""
+        ...
+
+
+class Project(Protocol):
+    """The way back into Omega."""
+
+    def __call__(self, point: Model, /) -> Model:
+        """The nearest point of Omega."""
+        ...
 
 
 class Local(NamedTuple):
@@ -69,23 +79,133 @@ class Local(NamedTuple):
         project: The nearest point of Omega.
     """
 
-    gradient_at_public: Callable[[Model], Model]
-    gradient_at_private: Callable[[Model], Model]
-    project: Callable[[Model], Model]
+    gradient_at_public: Gradient
+    gradient_at_private: Gradient
+    project: Project
 
 
-class Promise(NamedTuple):
-    """What a run costs in privacy.
+class Draw(NamedTuple):
+    """Fresh randomness of a round: every draw has a key of its own, by seed, epoch, round, name and owner.
 
     Attributes:
-        mu: [nodes] of Gaussian DP; infinite where nothing is promised, 0 where nothing is sent.
-        basis: In words, what stands behind the number.
-        caveat: What must be said in one breath with the number; empty for a certificate.
+        per: "node": one vector. "link": one for each that hears the node, [links, ...]. "pair": one for each neighbour,
+            [neighbours, ...], the same at both ends; links must be two-way.
+        law: "normal" (standard), "laplace" (of scale 1), or "discrete gaussian": integers that secure noise brings.
+        opposite: Of pairs, whether the two ends have it with opposite signs, so that it cancels in their sum.
     """
 
-    mu: FloatArray
-    basis: str
-    caveat: str = ""
+    per: Per = "node"
+    law: NoiseLaw = "normal"
+    opposite: bool = True
+
+
+class Again(NamedTuple):
+    """A draw that was made before, once more: the only way to the same numbers twice, and it stands in the ledger.
+
+    Attributes:
+        draw: Its name.
+        epochs_ago: How many epochs ago; before epoch 1 all draws are 0.
+        of_round: The round it was made in; None for this one.
+    """
+
+    draw: str
+    epochs_ago: int = 1
+    of_round: str | None = None
+
+
+Draws = Mapping[str, Draw | Again]
+
+
+class Send(Protocol):
+    """Makes all that leaves a node in one round: pure, and the only way out.
+
+    The signal has the model's shape, or [signals, ...] where the channel carries one for each that hears the node.
+    """
+
+    def __call__(self, here: Here, state: Any, drawn: dict[str, jax.Array], /) -> jax.Array:
+        """From the node's constants, its state, and the round's draws by name."""
+        ...
+
+
+class Update(Protocol):
+    """Makes a node's next state from what it heard: pure. What is published must be a function of what was sent."""
+
+    def __call__(self, here: Here, state: Any, sent: jax.Array, heard: jax.Array, local: Local, /) -> Any:
+        """From constants, state, its own signal, and what was heard; the next state, or `Updated` with metrics."""
+        ...
+
+
+class Init(Protocol):
+    """Makes a node's first state from the public start: pure.
+
+    It may take a gradient there; what is sent first then carries it, and the ledger counts it.
+    """
+
+    def __call__(self, start: Model, local: Local, /) -> Any:
+        """A NamedTuple with at least `own` and `published`."""
+        ...
+
+
+class Round(NamedTuple):
+    """One exchange.
+
+    Attributes:
+        name: Prefix of its tables in the ledger, such as "model".
+        channel: Who hears what.
+        draws: What randomness `send` gets, by name.
+        sending: Tables for `send`.
+        receiving: Tables for `update`.
+        send: All that leaves the node.
+        update: What the node makes of what it hears.
+    """
+
+    name: str
+    channel: Channel
+    draws: Draws
+    sending: Tables
+    receiving: Tables
+    send: Send
+    update: Update
+
+
+class Algorithm(NamedTuple):
+    """One way to learn over a network.
+
+    Attributes:
+        name: As in an experiment file.
+        setup: What it is made for; the plan it carries out, where it needs one.
+        rounds: What happens in every epoch, in this order.
+        settings: The options it was made with, for the ledger.
+        init: A node's first state.
+        releases: What a run releases, one for every adversary that anything is promised against, the strongest first;
+            () promises nothing.
+    """
+
+    name: str
+    setup: Setup
+    rounds: tuple[Round, ...]
+    settings: Settings
+    init: Init
+    releases: tuple[Releases, ...] = ()
+
+    @property
+    def plan(self) -> Plan:
+        """The plan it carries out."""
+        if not isinstance(self.setup, Plan):
+            raise Error(
+                f"{self.name} carries out no plan of Algorithm 1", hint="ask for its setup, or use power-controlled"
+            )
+        return self.setup
+
+    @property
+    def channel_uses(self) -> int:
+        """Per epoch, of all rounds."""
+        return sum(one.channel.uses for one in self.rounds)
+
+    @property
+    def epochs(self) -> int:
+        """How many there are."""
+        return self.setup.schedule.epochs
 
 
 class Sending(NamedTuple):
@@ -102,81 +222,25 @@ class Sending(NamedTuple):
     schedule: Leaf
 
 
-class Algorithm(NamedTuple):
-    """One way to learn over a network.
-
-    Tables are NamedTuples of arrays: [epochs] (the same at all nodes), or [rows, nodes] where rows is 1 (the same in
-    all epochs) or up to `epochs`, the last row standing for all later epochs. Tables of what is sent through `Slots`
-    have one more axis, [rows, sender, neighbour], the neighbours in the order of the sender's row of gains.
-
-    Attributes:
-        name: As in an experiment file.
-        plan: The plan it carries out.
-        medium: Who hears what.
-        sending: Tables for `send`.
-        receiving: Tables for `update`.
-        channel_uses: Per epoch.
-        promise: What a run costs.
-        settings: The options it was made with, for the ledger.
-        init: (start) -> state.
-        send: (here, state, standard normal noise) -> the signal, all that leaves the node.
-        update: (here, state, own signal, heard, local) -> next state.
-        promise_until: (last [nodes]) -> what a run costs in which node j sends up to epoch last_j only; None leaves
-            the promise of the whole run, which holds for a part of it too.
-    """
-
-    name: str
-    plan: Plan
-    medium: Medium
-    sending: Tables
-    receiving: Tables
-    channel_uses: int
-    promise: Promise
-    settings: dict[str, str | float]
-    init: Callable[[Model], Any]
-    send: Callable[[Here, Any, jax.Array], jax.Array]
-    update: Callable[[Here, Any, jax.Array, jax.Array, Local], Any]
-    promise_until: "Callable[[NDArray[np.int64]], Promise] | None" = None
+NOISE: Draws = {"noise": Draw()}
+NO_DRAWS: Draws = {}
 
 
-def send_model_with_noise(here: Sending, state: State, noise: jax.Array) -> jax.Array:
+def send_model_with_noise(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax.Array:
     """sqrt(alpha p) x + sqrt((1 - alpha) p) eta, with eta ~ N(0, sigma_t^2)."""
-    return here.amplitude * state.own + here.noise * here.schedule * noise
+    return here.amplitude * state.own + here.noise * here.schedule * drawn["noise"]
 
 
-def start(model: Model) -> State:
+def start(model: Model, local: Local) -> State:  # noqa: ARG001
     """The state of a node that has heard nothing yet."""
     return State(model, model)
 
 
-def newest_share(epochs: int) -> FloatArray:
-    """[epochs] the share of the newest point in an average of all so far that favours later ones: weights like t^3."""
-    return np.asarray((1 + _AVERAGE_LEAN) / (np.arange(1.0, epochs + 1) + _AVERAGE_LEAN))
-
-
 def require_publish(publish: str) -> None:
     """What is published is a known choice."""
-    if publish not in get_args(Publish):
-        raise Error(f'publish is "{publish}"', hint=_check.nearest(publish, get_args(Publish)))
+    _check.one_of(get_args(Publish), publish=publish)
 
 
-def same_always(values: FloatArray) -> FloatArray:
-    """A table of what does not change over epochs."""
-    return np.asarray(values, np.float64)[None]
-
-
-def without_repeats(table: FloatArray) -> FloatArray:
-    """A table [epochs, nodes] without the rows at its end that repeat."""
-    if table.strides[0] == 0:
-        return table[:1]
-    changes = np.flatnonzero((table[1:] != table[:-1]).any(axis=1))
-    return table[: (changes[-1] + 2 if len(changes) else 1)]
-
-
-def padded(links: csr_array, values: NDArray[Any]) -> NDArray[Any]:
-    """[rows, most per row] values of the links, row by row, filled up with zeros."""
-    degree = np.diff(links.indptr)
-    slot = np.arange(len(values)) - np.repeat(links.indptr[:-1], degree)
-    table = np.zeros((len(degree), int(degree.max())), values.dtype)
-    table[np.repeat(np.arange(len(degree)), degree), slot] = values
-    return table
+def per_link(constant: Leaf, model: Model) -> jax.Array:
+    """[links, 1, ...] a constant of every link, ready to be multiplied with a model."""
+    return constant.reshape(-1, *(1,) * model.ndim)

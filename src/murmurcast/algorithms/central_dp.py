@@ -9,26 +9,22 @@ It is drawn here in K equal parts, which makes the same sum; no node knows its p
 Channel uses: 2 per epoch, the sum up and the model down.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
-from murmurcast.algorithms.base import (
-    Algorithm,
-    Leaf,
-    Local,
-    Model,
-    Promise,
-    Publish,
-    Server,
-    newest_share,
-    require_publish,
-    same_always,
-)
+from murmurcast.algorithms.account import LedgerTables, exposed_ratio, law_of, sensitivity
+from murmurcast.algorithms.base import NOISE, Algorithm, Local, Model, Publish, Round, require_publish
+from murmurcast.algorithms.method import Method
+from murmurcast.algorithms.tables import Leaf, newest_share, row_of, same_always
+from murmurcast.channels.server import Server
 from murmurcast.planning.plan import Plan
+from murmurcast.privacy.releases import GAUSSIAN, Releases
+
+if TYPE_CHECKING:
+    import jax
 
 
 class State(NamedTuple):
@@ -80,32 +76,58 @@ def central_dp(plan: Plan, *, publish: Publish = "last") -> Algorithm:
     mu = float(plan.certificate.mu.max())
     rho = plan.sensitivity.max() * np.sqrt(epochs - 1) / mu
 
-    def init(model: Model) -> State:
-        return State(model, model, jnp.zeros_like(model))
+    def init(model: Model, local: Local) -> State:  # noqa: ARG001
+        return State(model, model, 0 * model)
 
-    def send(here: Sending, state: State, noise: jax.Array) -> jax.Array:
-        return state.gradient + here.noise * noise
+    def send(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax.Array:
+        return state.gradient + here.noise * drawn["noise"]
 
     def update(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:  # noqa: ARG001
         own = local.project(state.own - here.step * heard)
         average = state.published + here.newest * (own - state.published)
         return State(own, own if publish == "last" else average, local.gradient_at_public(own))
 
-    def promised(last: "NDArray[np.int64]") -> Promise:
-        mu = plan.sensitivity * np.sqrt(last - 1) / rho
-        return Promise(mu, f"unit {plan.budget.unit}, if the server is trusted", "trusted server")
-
+    ratio = np.where(np.arange(epochs)[:, None] > 0, plan.sensitivity / rho, 0.0)
     return Algorithm(
         name="central-dp",
-        plan=plan,
-        medium=Server(),
-        sending=Sending(same_always(np.full(nodes, rho / np.sqrt(nodes)))),
-        receiving=Receiving(np.concatenate([[0.0], plan.schedule.steps[:-1]]), newest_share(epochs)),
-        channel_uses=2,
-        promise=promised(np.full(nodes, epochs)),
+        setup=plan,
+        rounds=(
+            Round(
+                name="gradient",
+                channel=Server(),
+                draws=NOISE,
+                sending=Sending(same_always(np.full(nodes, rho / np.sqrt(nodes)))),
+                receiving=Receiving(np.concatenate([[0.0], plan.schedule.steps[:-1]]), newest_share(epochs)),
+                send=send,
+                update=update,
+            ),
+        ),
         settings={"publish": publish},
         init=init,
-        send=send,
-        update=update,
-        promise_until=promised,
+        releases=(Releases(GAUSSIAN, ratio, "trusted server"),),
     )
+
+
+def account(ledger: LedgerTables) -> tuple[Releases, ...]:
+    """T - 1 noisy sums of gradients, with noise of standard deviation rho, drawn in parts."""
+    ledger.text("gradient_channel", ("server",))
+    ledger.text("publish", ("last", "average"))
+    ledger.require_rounds(gradient="noise: normal of a node")
+    ledger.require_tables("gradient_sending_noise", "gradient_receiving_step", "gradient_receiving_newest")
+    for name in ("gradient_receiving_step", "gradient_receiving_newest"):
+        ledger.per_epoch(name)
+    ledger.per_node("power")
+    parts = row_of(ledger.table("gradient_sending_noise"), np.arange(1, ledger.epochs + 1))
+    rho = np.sqrt(np.sum(parts**2, axis=1, keepdims=True)) * np.ones(ledger.nodes)
+    ratio = exposed_ratio(sensitivity(ledger), np.ones((ledger.epochs, ledger.nodes)), rho)
+    return (Releases(law_of(ledger), ratio, "trusted server"),)
+
+
+METHOD = Method(
+    name="central-dp",
+    make=central_dp,
+    summary="noisy gradient descent at a trusted server: the ceiling for learning without one",
+    account=account,
+    promises="if the server is trusted",
+    reference="Bassily, Smith, Thakurta 2014, with full batches",
+)

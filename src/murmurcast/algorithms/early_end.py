@@ -6,18 +6,23 @@ by looking at what was sent says something about the data by itself, and is paid
 One chosen by looking at own models is paid for by nothing.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Air, Algorithm, Local, Promise, without_repeats
+from murmurcast.algorithms.base import Algorithm, Local, Round, Updated
+from murmurcast.algorithms.tables import row_of, without_repeats
+from murmurcast.channels.air import Air
 from murmurcast.errors import Error
+
+if TYPE_CHECKING:
+    import jax
 
 
 def with_ends(algorithm: Algorithm, stop_after: int | None = None, drops: Mapping[int, int] | None = None) -> Algorithm:
@@ -35,75 +40,82 @@ def with_ends(algorithm: Algorithm, stop_after: int | None = None, drops: Mappin
         own noise, steps and z, and these stay. A node that has dropped out publishes what it published in its last
         epoch, a function of what was sent; the gradient it took there stays on the node.
     """
-    if (stop_after is not None or drops) and hasattr(algorithm.receiving, "sends"):
+    if (stop_after is not None or drops) and has_drops(algorithm):
         raise Error("nodes drop out of this algorithm already", hint="name stop_after and all drops at once")
     if stop_after is not None:
         algorithm = _stopped(algorithm, stop_after)
     return _with_drops(algorithm, drops) if drops else algorithm
 
 
+def has_drops(algorithm: Algorithm) -> bool:
+    """Whether nodes drop out on the way."""
+    return any(hasattr(one.receiving, "sends") for one in algorithm.rounds)
+
+
 def _stopped(algorithm: Algorithm, stop_after: int) -> Algorithm:
-    planned = algorithm.plan.schedule.epochs
+    planned = algorithm.epochs
     _check.at_least(2, stop_after=stop_after)
     if stop_after > planned:
         raise Error(f"stop_after is {stop_after}, and the plan has {planned} epochs", hint="lower it, or leave it out")
 
-    def cut(table: FloatArray) -> FloatArray:
-        return table[:stop_after]
+    def cut(one: Round) -> Round:
+        sending, receiving = (
+            type(tables)(*(table[:stop_after] for table in tables)) for tables in (one.sending, one.receiving)
+        )
+        return one._replace(sending=sending, receiving=receiving)
 
-    sending, receiving = (jax.tree.map(cut, tables) for tables in (algorithm.sending, algorithm.receiving))
-    last = np.full(algorithm.plan.network.nodes, stop_after)
     return algorithm._replace(
-        plan=algorithm.plan.until(stop_after),
-        sending=sending,
-        receiving=receiving,
-        promise=_promise(algorithm, last),
+        setup=algorithm.setup.until(stop_after),
+        rounds=tuple(map(cut, algorithm.rounds)),
+        releases=tuple(part.until(stop_after) for part in algorithm.releases),
         settings=algorithm.settings | {"stop_after": stop_after, "planned_epochs": planned},
     )
 
 
 def _with_drops(algorithm: Algorithm, drops: Mapping[int, int]) -> Algorithm:
+    only = _multicast_round(algorithm)
     last = _last_epochs(algorithm, drops)
-    tables = {name: getattr(algorithm.sending, name) for name in ("amplitude", "noise")}
+    tables = {name: getattr(only.sending, name) for name in ("amplitude", "noise")}
     # The row after the last drop stands for all later epochs.
-    rows = max(max(drops.values()) + 1, *map(len, tables.values()), len(algorithm.receiving.heard))
-    sends = (np.arange(1, rows + 1)[:, None] <= last).astype(np.float64)
-    sending = algorithm.sending._replace(**{name: _rows(table, rows) * sends for name, table in tables.items()})
-    heard = _shared_out(algorithm, sending.amplitude, sends)
-    receiving = _with_table(algorithm.receiving._replace(heard=heard), sends)
+    rows = np.arange(1, max(max(drops.values()) + 1, *map(len, tables.values()), len(only.receiving.heard)) + 1)
+    sends = (rows[:, None] <= last).astype(np.float64)
+    sending = only.sending._replace(**{name: row_of(table, rows) * sends for name, table in tables.items()})
+    heard = _shared_out(algorithm, only, sending.amplitude, sends)
+    receiving = _with_table(only.receiving._replace(heard=heard), sends)
 
     def update(here: Any, state: Any, sent: jax.Array, heard: jax.Array, local: Local) -> Any:
-        following = algorithm.update(here, state, sent, heard, local)
-        return jax.tree.map(lambda new, old: jnp.where(here.sends > 0, new, old), following, state)
+        import jax
+        import jax.numpy as jnp
+
+        following = only.update(here, state, sent, heard, local)
+        updated = following if isinstance(following, Updated) else Updated(following, {})
+        held = jax.tree.map(lambda new, old: jnp.where(here.sends > 0, new, old), updated.state, state)
+        return Updated(held, updated.info)
 
     words = ", ".join(f"node {node} after epoch {epoch}" for node, epoch in sorted(drops.items()))
     return algorithm._replace(
-        sending=sending,
-        receiving=receiving,
-        promise=_promise(algorithm, last),
+        rounds=(only._replace(sending=sending, receiving=receiving, update=update),),
+        releases=tuple(part.until(last) for part in algorithm.releases),
         settings=algorithm.settings | {"drops": words},
-        update=update,
     )
 
 
-def _promise(algorithm: Algorithm, last: "NDArray[np.int64]") -> Promise:
-    """What is promised up to the last epochs; the whole promise where somebody has put another one in its place."""
-    if algorithm.promise_until is None:
-        return algorithm.promise
-    whole = algorithm.promise_until(np.full_like(last, algorithm.plan.schedule.epochs))
-    ours = np.allclose(whole.mu, algorithm.promise.mu, rtol=1e-9, atol=0)
-    return algorithm.promise_until(last) if ours else algorithm.promise
-
-
-def _last_epochs(algorithm: Algorithm, drops: Mapping[int, int]) -> "NDArray[np.int64]":
-    """[nodes] the last epoch in which every node sends."""
-    nodes, epochs = algorithm.plan.network.nodes, algorithm.plan.schedule.epochs
-    fields = set(getattr(algorithm.sending, "_fields", ())) & {"amplitude", "noise"}
-    if not isinstance(algorithm.medium, Air) or len(fields) < 2 or not hasattr(algorithm.receiving, "heard"):
+def _multicast_round(algorithm: Algorithm) -> Round:
+    """The one round of an algorithm whose neighbours can share the weight of a node that is gone among the others."""
+    only = algorithm.rounds[0]
+    fields = set(getattr(only.sending, "_fields", ())) & {"amplitude", "noise"}
+    multicasts = len(algorithm.rounds) == 1 and isinstance(only.channel, Air) and len(fields) == 2
+    if not multicasts or not hasattr(only.receiving, "heard"):
         raise Error(
             f"nodes of {algorithm.name} cannot drop out: only algorithms that multicast know how",
             hint="leave drops out, or use power-controlled",
         )
+    return only
+
+
+def _last_epochs(algorithm: Algorithm, drops: Mapping[int, int]) -> NDArray[np.int64]:
+    """[nodes] the last epoch in which every node sends."""
+    nodes, epochs = algorithm.setup.network.nodes, algorithm.epochs
     last = np.full(nodes, epochs)
     for node, epoch in drops.items():
         if not 0 <= node < nodes:
@@ -115,10 +127,10 @@ def _last_epochs(algorithm: Algorithm, drops: Mapping[int, int]) -> "NDArray[np.
     return last
 
 
-def _shared_out(algorithm: Algorithm, amplitude: FloatArray, sends: FloatArray) -> FloatArray:
+def _shared_out(algorithm: Algorithm, only: Round, amplitude: FloatArray, sends: FloatArray) -> FloatArray:
     """[rows, nodes] the factor of what is heard, so that a receiver's weights still sum to 1 with fewer senders."""
-    gains = algorithm.plan.network.gains
-    before, now = (np.asarray(rows @ gains) for rows in (_rows(algorithm.sending.amplitude, len(sends)), amplitude))
+    gains, rows = algorithm.setup.network.gains, np.arange(1, len(sends) + 1)
+    before, now = (np.asarray(part @ gains) for part in (row_of(only.sending.amplitude, rows), amplitude))
     alone = (now <= 0) & (sends > 0)
     if alone.any():
         row, node = np.argwhere(alone)[0]
@@ -126,12 +138,7 @@ def _shared_out(algorithm: Algorithm, amplitude: FloatArray, sends: FloatArray) 
             f"node {node} would hear nobody after epoch {row}",
             hint="let it drop out too, or keep one of its neighbours",
         )
-    return _rows(algorithm.receiving.heard, len(sends)) * before / np.where(now > 0, now, before)
-
-
-def _rows(table: FloatArray, rows: int) -> FloatArray:
-    """[rows, nodes] the table, its last row repeated."""
-    return table[np.minimum(np.arange(rows), len(table) - 1)]
+    return np.asarray(row_of(only.receiving.heard, rows) * before / np.where(now > 0, now, before))
 
 
 def _with_table(receiving: Any, sends: FloatArray) -> Any:

@@ -7,15 +7,19 @@ Whatever is done with V_k afterwards, in the node's own term too, is a function 
 has the grid, the argument and its bounds, which are about float64.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
 
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Leaf, Sending, State, without_repeats
+from murmurcast.algorithms.base import Sending, State
+from murmurcast.algorithms.tables import Leaf, row_of, without_repeats
 from murmurcast.privacy import discrete
+
+if TYPE_CHECKING:
+    import jax
 
 
 class SendingOnGrid(NamedTuple):
@@ -64,21 +68,26 @@ def effective_noise(amplitude: FloatArray, noise: FloatArray, schedule: FloatArr
 def integer_std(sending: SendingOnGrid) -> FloatArray:
     """[epochs, nodes] s / D, the standard deviation of the integers that are drawn."""
     noise = effective_noise(sending.amplitude, sending.noise, sending.schedule)
-    rows = np.minimum(np.arange(len(noise)), len(sending.spacing) - 1)
-    return np.asarray(noise / sending.spacing[rows])
+    return np.asarray(noise / row_of(sending.spacing, np.arange(1, len(noise) + 1)))
 
 
-def send_on_grid(here: SendingOnGrid, state: State, noise: jax.Array) -> jax.Array:
+def send_on_grid(here: SendingOnGrid, state: State, drawn: dict[str, jax.Array]) -> jax.Array:
     """sqrt(alpha p) D (round(x/D) + n) for integers n. Sums of integers below 2^53 are exact in float64."""
-    steps = jnp.round(held(state.own / here.spacing, discrete.MAX_STEPS))
-    return here.amplitude * (here.spacing * (steps + noise))
+    import jax.numpy as jnp
+
+    steps = jnp.round(within(state.own / here.spacing, discrete.MAX_STEPS))
+    return here.amplitude * (here.spacing * (steps + drawn["noise"]))
 
 
-def held(values: jax.Array, limit: Leaf) -> jax.Array:
+def within(values: jax.Array, limit: Leaf) -> jax.Array:
     """Every coordinate within the limit, and 0 for what is no number: brings no two points farther apart."""
+    import jax.numpy as jnp
+
     return jnp.clip(jnp.where(jnp.isnan(values), 0, values), -limit, limit)
 
 
 def finite(gradient: jax.Array) -> jax.Array:
     """A gradient that left the numbers anywhere counts as 0, which is within every clip: its norm is unknown."""
+    import jax.numpy as jnp
+
     return jnp.where(jnp.isfinite(gradient).all(), gradient, 0)

@@ -5,15 +5,21 @@
 Weights: the identity. Noise: none, for nothing is sent. Channel uses: 0.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from murmurcast import _check
-from murmurcast.algorithms.base import Algorithm, Leaf, Local, Promise, Silence, State, start
-from murmurcast.planning.plan import Plan
+from murmurcast.algorithms.account import LedgerTables
+from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Local, Round, State, start
+from murmurcast.algorithms.method import Method
+from murmurcast.algorithms.tables import Leaf
+from murmurcast.channels.silence import Silence
+from murmurcast.planning.setup import Setup
+from murmurcast.privacy.releases import Releases, nothing_released
+
+if TYPE_CHECKING:
+    import jax
 
 
 class Sending(NamedTuple):
@@ -26,11 +32,11 @@ class Receiving(NamedTuple):
     step: Leaf
 
 
-def local_only(plan: Plan, *, step_factor: float = 1.0) -> Algorithm:
-    """Learning alone, with the plan's schedule.
+def local_only(setup: Setup, *, step_factor: float = 1.0) -> Algorithm:
+    """Learning alone.
 
     Args:
-        plan: Its schedule is used.
+        setup: Its schedule is used.
         step_factor: Lengthens the steps. With the number of nodes they are about as long as those of Algorithm 1,
             which divides by z.
 
@@ -40,23 +46,52 @@ def local_only(plan: Plan, *, step_factor: float = 1.0) -> Algorithm:
     """
     _check.positive(step_factor=step_factor)
 
-    def send(here: Sending, state: State, noise: jax.Array) -> jax.Array:  # noqa: ARG001
+    def send(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax.Array:  # noqa: ARG001
+        import jax.numpy as jnp
+
         return jnp.zeros_like(state.own)
 
     def update(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:  # noqa: ARG001
         own = local.project(state.own - here.step * local.gradient_at_private(state.own))
         return State(own, state.published)
 
+    schedule = setup.schedule
     return Algorithm(
         name="local-only",
-        plan=plan,
-        medium=Silence(),
-        sending=Sending(),
-        receiving=Receiving(step_factor * plan.schedule.steps),
-        channel_uses=0,
-        promise=Promise(np.zeros(plan.network.nodes), "nothing is sent, and nothing published", "nothing sent"),
+        setup=setup,
+        rounds=(
+            Round(
+                name="model",
+                channel=Silence(),
+                draws=NO_DRAWS,
+                sending=Sending(),
+                receiving=Receiving(step_factor * schedule.steps),
+                send=send,
+                update=update,
+            ),
+        ),
         settings={"step_factor": float(step_factor)},
         init=start,
-        send=send,
-        update=update,
+        releases=(nothing_released(schedule.epochs, setup.network.nodes),),
     )
+
+
+def account(ledger: LedgerTables) -> tuple[Releases, ...]:
+    """Everybody alone: nothing is sent, and what is published is where all started."""
+    ledger.text("model_channel", ("silence",))
+    ledger.require_rounds(model="none")
+    ledger.require_tables("model_receiving_step")
+    ledger.per_epoch("model_receiving_step")
+    ledger.per_node("power")
+    return (nothing_released(ledger.epochs, ledger.nodes),)
+
+
+METHOD = Method(
+    name="local-only",
+    make=local_only,
+    summary="everybody alone: the floor, without any message",
+    account=account,
+    promises="nothing is sent",
+    reference="none",
+    sends=False,
+)

@@ -12,30 +12,26 @@ Noise: independent on every link; the weakest link of each receiver has alpha = 
 Channel uses: one per receiver, so as many as nodes in an epoch.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
 
-import jax
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
 from scipy.sparse import csc_array
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import (
-    Algorithm,
-    Leaf,
-    Local,
-    Promise,
-    Sending,
-    Slots,
-    State,
-    padded,
-    same_always,
-    send_model_with_noise,
-    start,
-)
+from murmurcast.algorithms.base import Algorithm, Draw, Local, Round, Sending, State, per_link, start
+from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.power_controlled import GradientAt, require_gradient_at
+from murmurcast.algorithms.tables import Leaf, same_always
+from murmurcast.channels.base import padded
+from murmurcast.channels.slots import Slots
 from murmurcast.network.graph import Network
 from murmurcast.planning.plan import Plan
+
+if TYPE_CHECKING:
+    import jax
 
 
 class Receiving(NamedTuple):
@@ -82,25 +78,35 @@ def mped2fl(plan: Plan, *, gradient_at: GradientAt = "mixed", step_factor: float
 
     return Algorithm(
         name="mped2fl",
-        plan=plan,
-        medium=Slots(gains),
-        sending=Sending(
-            amplitude=same_always(padded(gains, np.sqrt(alpha * power))),
-            noise=same_always(padded(gains, noise)),
-            schedule=plan.schedule.noise_schedule,
+        setup=plan,
+        rounds=(
+            Round(
+                name="model",
+                channel=Slots(gains),
+                draws={"noise": Draw(per="link")},
+                sending=Sending(
+                    amplitude=same_always(padded(gains, np.sqrt(alpha * power))),
+                    noise=same_always(padded(gains, noise)),
+                    schedule=plan.schedule.noise_schedule,
+                ),
+                receiving=Receiving(
+                    heard=same_always(1 / (compensation * normaliser)),
+                    kept=same_always(1 - network.degree / normaliser),
+                    step=step_factor * plan.schedule.steps,
+                ),
+                send=send_to_each,
+                update=update,
+            ),
         ),
-        receiving=Receiving(
-            heard=same_always(1 / (compensation * normaliser)),
-            kept=same_always(1 - network.degree / normaliser),
-            step=step_factor * plan.schedule.steps,
-        ),
-        channel_uses=network.nodes,
-        promise=Promise(np.full(network.nodes, np.inf), "weakest links carry no noise: nothing is promised"),
         settings={"gradient_at": gradient_at, "step_factor": float(step_factor)},
         init=start,
-        send=send_model_with_noise,
-        update=update,
     )
+
+
+def send_to_each(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax.Array:
+    """[links, ...] sqrt(alpha p) x + sqrt((1 - alpha) p) eta, to every neighbour, each with its own split and draw."""
+    amplitude, noise = (per_link(constant, state.own) for constant in (here.amplitude, here.noise))
+    return amplitude * state.own + noise * here.schedule * drawn["noise"]
 
 
 def weakest_arrival(network: Network) -> FloatArray:
@@ -108,3 +114,13 @@ def weakest_arrival(network: Network) -> FloatArray:
     arriving = csc_array(network.gains)
     amplitudes = arriving.data * np.sqrt(network.power[arriving.indices])
     return np.asarray(np.minimum.reduceat(amplitudes, arriving.indptr[:-1]))
+
+
+METHOD = Method(
+    name="mped2fl",
+    make=mped2fl,
+    summary="the paper's rival: a slot for every receiver, a power split for every link",
+    account="the weakest links carry no noise",
+    reference="PED2FL as the paper modifies it for unequal gains; see docs/train.md",
+    needs="two-way links",
+)

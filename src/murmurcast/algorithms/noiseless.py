@@ -5,21 +5,39 @@
 Weights: the plan's A. Noise: none, so nothing is promised. Channel uses: 1 per epoch.
 """
 
-import jax
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from murmurcast.algorithms.base import Algorithm, Promise, Publish, Sending, State
+from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Publish, Sending, State
+from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.power_controlled import GradientAt, power_controlled
 from murmurcast.planning.plan import Plan
+
+if TYPE_CHECKING:
+    import jax
 
 
 def noiseless(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: Publish = "last") -> Algorithm:
     """Algorithm 1 without noise; arguments as `power_controlled`."""
 
-    def send(here: Sending, state: State, noise: jax.Array) -> jax.Array:  # noqa: ARG001
+    def send(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax.Array:  # noqa: ARG001
         return here.amplitude * state.own
 
     algorithm = power_controlled(plan, gradient_at=gradient_at, publish=publish)
-    nothing = Promise(np.full(plan.network.nodes, np.inf), "no noise: nothing is promised")
-    silent = algorithm.sending._replace(noise=np.zeros_like(algorithm.sending.noise))
-    return algorithm._replace(name="noiseless", sending=silent, send=send, promise=nothing, promise_until=None)
+    (only,) = algorithm.rounds
+    silent = only.sending._replace(noise=np.zeros_like(only.sending.noise))
+    quiet = only._replace(draws=NO_DRAWS, sending=silent, send=send)
+    return algorithm._replace(name="noiseless", rounds=(quiet,), releases=())
+
+
+METHOD = Method(
+    name="noiseless",
+    make=noiseless,
+    summary="Algorithm 1 without noise: the ceiling of what it could learn",
+    account="no noise is sent",
+    reference="as power-controlled",
+    needs="two-way links",
+)

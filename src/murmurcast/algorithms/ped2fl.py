@@ -14,9 +14,12 @@ Channel uses: 1 per epoch.
 import numpy as np
 
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Air, Algorithm, Promise, same_always
+from murmurcast.algorithms.base import NOISE, Algorithm, send_model_with_noise
+from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mped2fl import mped2fl
 from murmurcast.algorithms.power_controlled import GradientAt
+from murmurcast.algorithms.tables import same_always
+from murmurcast.channels.air import Air
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 from murmurcast.planning.plan import Plan
@@ -33,19 +36,20 @@ def ped2fl(plan: Plan, *, gradient_at: GradientAt = "mixed", step_factor: float 
     weakest = amplitude.min()
     alpha = np.minimum((weakest / amplitude) ** 2, 1.0)
     per_link = mped2fl(plan, gradient_at=gradient_at, step_factor=step_factor)
-    return per_link._replace(
-        name="ped2fl",
-        medium=Air(network.gains),
-        sending=per_link.sending._replace(
+    (slots,) = per_link.rounds
+    common = slots._replace(
+        channel=Air(network.gains),
+        draws=NOISE,
+        sending=slots.sending._replace(
             amplitude=same_always(np.sqrt(alpha * network.power)),
             noise=same_always(np.sqrt((1 - alpha) * network.power) * plan.noise_to_step),
         ),
-        receiving=per_link.receiving._replace(
+        receiving=slots.receiving._replace(
             heard=same_always(np.full(network.nodes, 1 / (weakest * plan.mixing.normaliser)))
         ),
-        channel_uses=1,
-        promise=Promise(np.full(network.nodes, np.inf), "the weakest sender adds no noise: nothing is promised"),
+        send=send_model_with_noise,
     )
+    return per_link._replace(name="ped2fl", rounds=(common,))
 
 
 def _gain_of_senders(network: Network) -> FloatArray:
@@ -61,3 +65,13 @@ def _gain_of_senders(network: Network) -> FloatArray:
             hint="use mped2fl, made for unequal gains",
         )
     return np.asarray(largest)
+
+
+METHOD = Method(
+    name="ped2fl",
+    make=ped2fl,
+    summary="multicast with one common compensation factor",
+    account="the weakest sender adds no noise",
+    reference="reference [10025677] of the paper; see docs/train.md",
+    needs="two-way links, gains that depend on the sender alone",
+)

@@ -12,34 +12,47 @@ Channel uses: 1 per epoch.
 With secure noise, everything a node says is on a grid: see `murmurcast.algorithms.grid_noise`.
 """
 
-from typing import Literal, NamedTuple
+from __future__ import annotations
 
-import jax
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
 import numpy as np
 
 from murmurcast import _check
+from murmurcast.algorithms.account import (
+    LedgerTables,
+    above_zero,
+    exposed_ratio,
+    law_of,
+    require_grid,
+    require_row_stochastic,
+    sensitivity,
+)
 from murmurcast.algorithms.base import (
-    Air,
+    NOISE,
     Algorithm,
-    Leaf,
+    Draw,
     Local,
-    Promise,
     Publish,
+    Round,
     Sending,
     State,
-    newest_share,
     require_publish,
-    same_always,
     send_model_with_noise,
     start,
-    without_repeats,
 )
-from murmurcast.algorithms.grid_noise import finite, held, on_grid, send_on_grid
+from murmurcast.algorithms.grid_noise import finite, on_grid, send_on_grid, within
+from murmurcast.algorithms.method import Method
+from murmurcast.algorithms.tables import Leaf, mixing_factors, newest_share, row_of, same_always, without_repeats
+from murmurcast.channels.air import Air
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
+from murmurcast.privacy.releases import Releases
+
+if TYPE_CHECKING:
+    import jax
 
 GradientAt = Literal["mixed", "own"]
-_BOUND = ", by the discrete Gaussian's bound"
 
 
 class Receiving(NamedTuple):
@@ -112,8 +125,7 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
     grid = on_grid(sending) if secure else None
 
     receiving = Receiving(
-        heard=same_always(1 / (mixing.compensation * mixing.normaliser)),
-        kept=same_always((1 - network.degree / mixing.normaliser) / amplitude),
+        *mixing_factors(network, mixing, amplitude),
         step=plan.schedule.steps,
         z=without_repeats(plan.z),
         newest=newest_share(plan.schedule.epochs),
@@ -124,31 +136,87 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
     ) -> State:
         mixed = here.heard * heard + here.kept * sent
         if isinstance(here, ReceivingOnGrid):
-            mixed = held(mixed, here.limit)
+            mixed = within(mixed, here.limit)
         gradient = local.gradient_at_public(mixed) if gradient_at == "mixed" else local.gradient_at_private(state.own)
         if isinstance(here, ReceivingOnGrid):
             gradient = finite(gradient)
         own = local.project(mixed - here.step / here.z * gradient)
         return State(own, mixed if publish == "last" else state.published + here.newest * (mixed - state.published))
 
-    basis = f"certificate, unit {plan.budget.unit}, against everybody{_BOUND if secure else ''}"
     return Algorithm(
         name="power-controlled",
-        plan=plan,
-        medium=Air(network.gains),
-        sending=sending if grid is None else grid.sending,
-        receiving=receiving if grid is None else ReceivingOnGrid(*receiving, limit=grid.limit),
-        channel_uses=1,
-        promise=Promise(plan.certificate.mu, basis),
+        setup=plan,
+        rounds=(
+            Round(
+                name="model",
+                channel=Air(network.gains),
+                draws=NOISE if grid is None else {"noise": Draw(law="discrete gaussian")},
+                sending=sending if grid is None else grid.sending,
+                receiving=receiving if grid is None else ReceivingOnGrid(*receiving, limit=grid.limit),
+                send=send_on_grid if secure else send_model_with_noise,
+                update=update,
+            ),
+        ),
         settings={"gradient_at": gradient_at, "publish": publish},
         init=start,
-        send=send_on_grid if secure else send_model_with_noise,
-        update=update,
-        promise_until=lambda last: Promise(plan.mu_until(last), basis),
+        releases=(releases(plan),),
     )
+
+
+def releases(plan: Plan) -> Releases:
+    """What a run of the plan releases: the terms of `Plan.certificate`, epoch by epoch."""
+    push = plan.schedule.steps[:, None] / plan.z
+    return Releases(plan.law, exposed_ratio(plan.effective_sensitivity, push, plan.effective_noise), "everybody")
+
+
+def account(ledger: LedgerTables) -> tuple[Releases, ...]:
+    """A Gaussian mechanism in every epoch, given all that was sent before; from what was sent, not from the plan."""
+    return account_of_sent(ledger, "air")
+
+
+def account_of_sent(ledger: LedgerTables, channel: str) -> tuple[Releases, ...]:
+    """The same for a channel that carries the same signals."""
+    secure = ledger.noise_source == "secure"
+    ledger.text("model_channel", (channel,))
+    ledger.text("publish", ("last", "average"))  # either is a function of what was sent
+    sends = ledger.sends("model")
+    ledger.require_rounds(model="noise: discrete gaussian of a node" if secure else "noise: normal of a node")
+    known = ("heard", "kept", "step", "z", "newest", *(() if sends is None else ("sends",)))
+    grid = ("model_sending_spacing", "model_receiving_limit") if secure else ()
+    sending = (f"model_sending_{name}" for name in ("amplitude", "noise", "schedule"))
+    ledger.require_tables(*sending, *grid, *(f"model_receiving_{name}" for name in known))
+    where = ledger.text("gradient_at", ("mixed", "own"))
+    if ledger.text("unit") == "record" and where != "mixed":
+        ledger.refuse(f'has unit record and gradient_at "{where}": that carries no certificate, "mixed" is needed')
+    ledger.per_epoch("model_receiving_newest")
+    ledger.per_node("power")
+    amplitude = above_zero(ledger, "model_sending_amplitude", sends)
+    z = above_zero(ledger, "model_receiving_z")
+    require_row_stochastic(ledger, amplitude, sends)
+    steps, schedule = ledger.per_epoch("model_receiving_step"), ledger.per_epoch("model_sending_schedule")
+    noise, epochs = ledger.table("model_sending_noise"), np.arange(1, ledger.epochs + 1)
+    if secure:
+        require_grid(ledger, schedule, amplitude, noise)
+    with np.errstate(all="ignore"):
+        std = schedule[:, None] * row_of(noise, epochs) / row_of(amplitude, epochs)
+        taking_part = None if sends is None else row_of(sends, epochs)
+        ratio = exposed_ratio(sensitivity(ledger), steps[:, None] / row_of(z, epochs), std, taking_part)
+    return (Releases(law_of(ledger), ratio, "everybody"),)
 
 
 def require_gradient_at(gradient_at: str) -> None:
     """The point is a known one."""
-    if gradient_at not in ("mixed", "own"):
-        raise Error(f'gradient_at is "{gradient_at}"', hint=_check.nearest(gradient_at, ("mixed", "own")))
+    _check.one_of(("mixed", "own"), gradient_at=gradient_at)
+
+
+METHOD = Method(
+    name="power-controlled",
+    make=power_controlled,
+    summary="Algorithm 1: one multicast a node, power split between model and noise",
+    account=account,
+    promises="against everybody",
+    reference="Ziaeddini, Yakimenka, Kliewer: Differentially-Private Decentralized Learning in Heterogeneous Multicast "
+    "Networks, Algorithm 1",
+    needs="two-way links",
+    secure=True,
+)

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from murmurcast._progress import Count, Stage, quiet
-from murmurcast.algorithms.base import Air, Algorithm
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.early_end import has_drops
 from murmurcast.algorithms.noiseless import noiseless
 from murmurcast.audits import canaries, published, receivers
 from murmurcast.audits.canaries import Canaries
@@ -64,8 +65,10 @@ def gather(system: System, coalition: tuple[int, ...]) -> dict[str, Evidence]:
         seeds = tuple(system.seed + run for run in group)
         here = system.canaries._replace(signs=system.canaries.signs[group])
         system.on_stage("running")
-        planted = canaries.planted(system.actual, here, system.problem.shape)
-        transcript = transcripts(planted, system.problem, seeds, system.precision, system.on_epoch)
+        planted = canaries.planted(system.actual)
+        transcript = transcripts(
+            planted, system.problem, seeds, system.precision, system.on_epoch, canaries.plant(here)
+        )
         _require_numbers(transcript)
         parts.append({who: found for make in adversaries for who, found in make(here, transcript, seeds).items()})
     return {
@@ -92,8 +95,8 @@ def _require_numbers(transcript: Transcript) -> None:
 
 def receivers_attack(algorithm: Algorithm) -> bool:
     """Whether receivers and published models alone do: weights are the plan's in every epoch, so the filter fits."""
-    multicasts = isinstance(algorithm.medium, Air) and {"gradient_at", "publish"} <= algorithm.settings.keys()
-    return multicasts and not hasattr(algorithm.receiving, "sends")
+    sums = len(algorithm.rounds) == 1 and algorithm.rounds[0].channel.kind == "air"
+    return sums and {"gradient_at", "publish"} <= algorithm.settings.keys() and not has_drops(algorithm)
 
 
 def _groups(system: System) -> "Iterator[list[int]]":
@@ -145,8 +148,9 @@ def _holder(system: System) -> Adversary:
 
     def hold(planted: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:  # noqa: ARG001
         system.on_stage("the holder of published models looks")
-        half = canaries.planted(quietly, here, system.problem.shape)
-        expected = transcripts(half, system.problem, (system.seed,), on_epoch=system.on_epoch).published[0]
+        half, prepare = canaries.planted(quietly), canaries.plant(here)
+        alone = (system.seed,)
+        expected = transcripts(half, system.problem, alone, on_epoch=system.on_epoch, prepare=prepare).published[0]
         return {"published alone": published.hold(claimed, planted, transcript, expected)}
 
     return hold

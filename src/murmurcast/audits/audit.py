@@ -15,9 +15,10 @@ from murmurcast.audits.adversaries import System, gather, receivers_attack
 from murmurcast.audits.evidence import Evidence
 from murmurcast.audits.guessing import Guesses, Numbers, guess
 from murmurcast.errors import Error
+from murmurcast.planning.setup import Setup
 from murmurcast.problems.base import Problem
-from murmurcast.runs.record import Precision, promise
-from murmurcast.runs.run import require_algorithm, require_planned_for, require_settings
+from murmurcast.runs.record import Precision, promised_mu
+from murmurcast.runs.require import require_algorithm, require_planned_for, require_settings
 
 FALSE_POSITIVE_RATES = (0.1, 0.01, 0.001)
 CURVE = tuple(float(rate) for rate in np.geomspace(1e-3, 1, 61))  # false-positive rates to draw
@@ -29,6 +30,26 @@ _MAX_CANARIES = 10_000_000  # of which every adversary keeps a reading for every
 _BEST_MU = 2.5  # canaries of a larger mu are guessed nearly always right, whatever is done to the noise
 _SURE_OF_POWER = 0.9
 _BOUNDS = 4  # of every attack: two of mu, two of epsilon; all hold together
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """How sure to be, and whom to tell: nothing here changes what is promised.
+
+    Args:
+        confidence: Of all bounds together.
+        precision: Of the runs; secure noise needs and gets float64.
+        on_stage: Told what begins.
+        on_epoch: Told (epochs done, epochs in all) of the stage.
+    """
+
+    confidence: float = 0.95
+    precision: Precision = "float32"
+    on_stage: Stage = quiet
+    on_epoch: Count = quiet
+
+    def __post_init__(self) -> None:
+        _check.fraction(confidence=self.confidence)
 
 
 class Attack(NamedTuple):
@@ -168,36 +189,30 @@ def audit(
     coalition: tuple[int, ...] | None = None,
     runs: int | None = None,
     seed: int = 0,
-    confidence: float = 0.95,
-    precision: Precision = "float32",
-    on_stage: Stage = quiet,
-    on_epoch: Count = quiet,
+    options: AuditOptions | None = None,
 ) -> Audit:
     """Plants canaries at a node, runs the real system, and lets adversaries guess them from what they really have.
 
     An audit can refute a promise. It cannot prove one: whatever it did not try may still leak.
 
     Args:
-        algorithm: What the nodes claim to do; it carries the plan and the promise.
+        algorithm: What the nodes claim to do; it carries the setup and the promise.
         problem: What they learn; it must be the one that was planned for.
         actual: What the nodes really do, such as an implementation of your own; the algorithm itself by default. It
-            runs for as many epochs, over the same kind of medium.
+            runs for as many epochs, over the same kind of channel.
         target: The node under attack; the one that pays most by default.
         coalition: Receivers that act together; everybody but the target by default. They attack Algorithm 1 only; for
             any other, and where nodes drop out, a warning says so.
         runs: How many runs; by default as many as make about 16,000 canaries.
         seed: Of runs, signs and splits; the same seed gives the same audit, unless noise is secure.
-        confidence: Of all bounds together.
-        precision: Of the runs; secure noise needs and gets float64.
-        on_stage: Told what begins.
-        on_epoch: Told (epochs done, epochs in all) of the stage.
+        options: How sure to be, and whom to tell.
     """
+    told = options or AuditOptions()
     require_planned_for(algorithm, problem)
     actual = algorithm if actual is None else actual
     _require_alike(algorithm, actual)
-    plan, nodes = algorithm.plan, algorithm.plan.network.nodes
-    _check.fraction(confidence=confidence)
-    promised = promise(algorithm, problem).mu
+    plan, nodes = algorithm.plan, algorithm.setup.network.nodes
+    promised = promised_mu(algorithm, problem)
     cost = np.where(np.isinf(promised), plan.certificate.mu, promised)
     if target is None:
         target = int(np.argmax(cost))
@@ -205,22 +220,18 @@ def audit(
     runs = -(-_CANARIES // problem.dim) if runs is None else runs
     _check.at_least(1, runs=runs)
     _check.at_least(0, seed=seed)
-    require_settings((seed,), None, None, precision)
+    require_settings((seed,), None, None, told.precision)
     _require_enough(runs, problem.dim)
     share = min(1.0, _BEST_MU / max(float(cost[target]), _BEST_MU))
-    precision = "float64" if plan.budget.noise_source == "secure" else precision
+    precision: Precision = "float64" if plan.budget.noise_source == "secure" else told.precision
     planted = canaries.draw(plan, target, problem.dim, runs, share, seed)
-    system = System(algorithm, actual, problem, planted, seed, precision, on_stage, on_epoch)
+    system = System(algorithm, actual, problem, planted, seed, precision, told.on_stage, told.on_epoch)
     evidence = gather(system, members)
-    on_stage("guessing")
-    limit, delta = share * float(promised[target]), plan.budget.delta
-    attacks = judge(evidence, planted.signs, limit, delta, confidence, seed)
-    on_stage("trying hostile data")
+    told.on_stage("guessing")
+    limit = share * float(promised[target])
+    attacks = judge(evidence, planted.signs, limit, plan.budget.delta, told.confidence, seed)
+    told.on_stage("trying hostile data")
     point: Literal["mixed", "own"] = "own" if algorithm.settings.get("gradient_at") == "own" else "mixed"
-
-    def epsilon(mu: float) -> float:
-        return float(plan.curve.epsilon(mu, delta)) if np.isfinite(mu) else np.inf
-
     return Audit(
         algorithm=algorithm.name,
         unit=plan.budget.unit,
@@ -228,15 +239,19 @@ def audit(
         runs=runs,
         canaries=problem.dim,
         share=share,
-        delta=delta,
-        confidence=confidence,
+        delta=plan.budget.delta,
+        confidence=told.confidence,
         mu_promised=limit,
-        epsilon_promised=epsilon(limit),
-        epsilon_whole=epsilon(float(promised[target])),
+        epsilon_promised=_epsilon(plan, limit),
+        epsilon_whole=_epsilon(plan, float(promised[target])),
         attacks=attacks,
         clip=clipping.largest_change(problem, plan.budget.unit, target, point, seed),
         warnings=() if coalition is None or receivers_attack(algorithm) else (_deaf(algorithm, members),),
     )
+
+
+def _epsilon(setup: Setup, mu: float) -> float:
+    return float(setup.curve.epsilon(mu, setup.budget.delta)) if np.isfinite(mu) else np.inf
 
 
 def in_words(found: Audit) -> str:
@@ -327,14 +342,14 @@ def _require_alike(claimed: Algorithm, actual: Algorithm) -> None:
     """What is done can be held against what is claimed, signal by signal."""
     require_algorithm(actual)
     for what, of in (
-        ("number of nodes", lambda one: one.plan.network.nodes),
-        ("number of epochs", lambda one: one.plan.schedule.epochs),
-        ("medium", lambda one: type(one.medium).__name__),
+        ("number of nodes", lambda one: one.setup.network.nodes),
+        ("number of epochs", lambda one: one.epochs),
+        ("channel", lambda one: [part.channel.kind for part in one.rounds]),
     ):
         if of(actual) != of(claimed):
             raise Error(
                 f"actual has another {what} than what is claimed: {of(actual)}, not {of(claimed)}",
-                hint="make both from one plan and for one medium, or audit actual by itself",
+                hint="make both from one plan and for one channel, or audit actual by itself",
             )
 
 

@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm, Local, Model
-from murmurcast.planning.plan import Plan
+from murmurcast.audits.transcript import Prepare, spoken_round
+from murmurcast.planning.setup import Setup
 
 
 class Canaries(NamedTuple):
@@ -62,11 +64,11 @@ class Planted(NamedTuple):
         return model
 
 
-def draw(plan: Plan, target: int, dim: int, runs: int, size: float, seed: int) -> Canaries:
+def draw(setup: Setup, target: int, dim: int, runs: int, size: float, seed: int) -> Canaries:
     """Canaries with random signs.
 
     Args:
-        plan: Says how far one unit can change a gradient.
+        setup: Says how far one unit can change a gradient.
         target: The node that gets them.
         dim: Parameters of the model.
         runs: How many runs, each with signs of its own.
@@ -74,7 +76,7 @@ def draw(plan: Plan, target: int, dim: int, runs: int, size: float, seed: int) -
         seed: Of the signs.
     """
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(runs, dim))
-    return Canaries(target, signs, size * float(plan.sensitivity[target]), plan.budget.unit == "node")
+    return Canaries(target, signs, size * float(setup.sensitivity[target]), setup.budget.unit == "node")
 
 
 def half_way(canaries: Canaries, runs: int) -> Canaries:
@@ -82,26 +84,19 @@ def half_way(canaries: Canaries, runs: int) -> Canaries:
     return canaries._replace(signs=np.zeros((runs, canaries.signs.shape[1])))
 
 
-def planted(algorithm: Algorithm, canaries: Canaries, shape: tuple[int, ...]) -> Algorithm:
-    """The same algorithm on data with canaries.
+def planted(algorithm: Algorithm) -> Algorithm:
+    """The same algorithm with a place for canaries in the state of every node; `plant` puts them there.
 
     Args:
-        algorithm: Any.
-        canaries: With as many rows of signs as there are seeds.
-        shape: Of one model.
+        algorithm: Any of one round.
     """
+    only = spoken_round(algorithm)
 
-    def init(start: Model) -> Planted:
-        nodes, seeds = start.shape[:2]
-        signs = np.pad(canaries.signs, ((0, seeds - len(canaries.signs)), (0, 0)))
-        gradient = np.zeros((nodes, seeds, *shape))
-        gradient[canaries.target] = canaries.change / 2 * signs.reshape(seeds, *shape)
-        data = np.ones((nodes, seeds))
-        data[canaries.target] = 0.0 if canaries.alone else 1.0
-        return Planted(algorithm.init(start), jnp.asarray(gradient, start.dtype), jnp.asarray(data, start.dtype))
+    def init(start: Model, local: Local) -> Planted:
+        return Planted(algorithm.init(start, local), jnp.zeros_like(start), jnp.ones((), start.dtype))
 
-    def send(here: Any, state: Planted, noise: jax.Array) -> jax.Array:
-        return algorithm.send(here, state.inner, noise)
+    def send(here: Any, state: Planted, drawn: dict[str, jax.Array]) -> jax.Array:
+        return only.send(here, state.inner, drawn)
 
     def update(here: Any, state: Planted, sent: jax.Array, heard: jax.Array, local: Local) -> Planted:
         with_canaries = Local(
@@ -109,6 +104,20 @@ def planted(algorithm: Algorithm, canaries: Canaries, shape: tuple[int, ...]) ->
             lambda point: state.data * local.gradient_at_private(point) + state.gradient,
             local.project,
         )
-        return state._replace(inner=algorithm.update(here, state.inner, sent, heard, with_canaries))
+        return state._replace(inner=only.update(here, state.inner, sent, heard, with_canaries))
 
-    return algorithm._replace(init=init, send=send, update=update)
+    return algorithm._replace(init=init, rounds=(only._replace(send=send, update=update),))
+
+
+def plant(canaries: Canaries) -> Prepare:
+    """What puts canaries at their node, in the states of a `planted` algorithm; a row of signs for every seed."""
+
+    def prepare(state: Planted) -> Planted:
+        like: NDArray[Any] = np.asarray(state.gradient)  # [nodes, seeds, ...]
+        gradient, data = np.zeros(like.shape), np.ones(like.shape[:2])
+        gradient[canaries.target] = canaries.change / 2 * canaries.signs.reshape(like.shape[1:])
+        data[canaries.target] = 0.0 if canaries.alone else 1.0
+        changed: Any = {"gradient": gradient.astype(like.dtype), "data": data.astype(like.dtype)}
+        return state._replace(**changed)
+
+    return prepare

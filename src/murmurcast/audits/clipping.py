@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from murmurcast.data.partition import Partition, Sorted
-from murmurcast.planning.plan import sensitivity
 from murmurcast.privacy.certificate import Unit
 from murmurcast.problems.base import Problem
 from murmurcast.problems.quadratic import Quadratic
@@ -40,7 +39,7 @@ def largest_change(problem: Problem, unit: Unit, node: int, point: Point = "mixe
     rng = np.random.default_rng(seed)
     models = [jnp.asarray(size * rng.standard_normal(problem.shape), jnp.float32) for size in _POINTS]
     shares = [
-        _change(one, other, model, point) / float(sensitivity(one, unit, 1)[0])
+        _change(one, other, model, point) / float(one.gradient_clip.sensitivity(unit, 1)[0])
         for size in _HOSTILE
         for one, other in _worlds(problem, unit, node, size, rng)
         for model in models

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
-from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.base import Algorithm, Sending
 from murmurcast.audits.canaries import Canaries
 from murmurcast.audits.evidence import Evidence
 from murmurcast.audits.replay import Replay, replay, response, tables_at
-from murmurcast.audits.transcript import Transcript
+from murmurcast.audits.transcript import Transcript, spoken_round
+from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
 
 
@@ -101,9 +102,21 @@ def _surprises(
     return np.stack(left), np.where(nearest[:, None], beyond[1], beyond[0])
 
 
+def _sending(algorithm: Algorithm) -> Sending:
+    """The tables of a signal that is a model with noise; of others it is not known what to expect."""
+    tables = spoken_round(algorithm).sending
+    if not {"amplitude", "noise", "schedule"} <= set(tables._fields):
+        raise Error(
+            f'no attack is known on the signals of "{algorithm.name}": they are not a model with noise',
+            hint="audit an algorithm whose sending tables have amplitude, noise and schedule",
+        )
+    sending: Sending = tables
+    return sending
+
+
 def _said(algorithm: Algorithm, sent: NDArray[Any], epoch: int, target: int) -> FloatArray:
     """[links, runs, dim] signals in the units of the model; nothing where nothing is sent."""
-    amplitude = tables_at(algorithm.sending, epoch, np.array([target]), np.dtype(np.float64)).amplitude.reshape(-1)
+    amplitude = tables_at(_sending(algorithm), epoch, np.array([target]), np.dtype(np.float64)).amplitude.reshape(-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(sent.swapaxes(0, 1).astype(np.float64) / amplitude[:, None, None])
 
@@ -111,8 +124,8 @@ def _said(algorithm: Algorithm, sent: NDArray[Any], epoch: int, target: int) -> 
 def _claimed_noise(algorithm: Algorithm, target: int, without: float) -> FloatArray:
     """[epochs, links] std of the noise in the units of the model; `without` stands for none."""
     rows = []
-    for epoch in range(1, algorithm.plan.schedule.epochs + 1):
-        here = tables_at(algorithm.sending, epoch, np.array([target]), np.dtype(np.float64))
+    for epoch in range(1, algorithm.epochs + 1):
+        here = tables_at(_sending(algorithm), epoch, np.array([target]), np.dtype(np.float64))
         with np.errstate(divide="ignore", invalid="ignore"):
             rows.append(here.noise.reshape(-1) * here.schedule / here.amplitude.reshape(-1))
     noise = np.stack(rows)

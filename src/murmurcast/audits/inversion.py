@@ -27,8 +27,8 @@ from murmurcast.data.partition import Iid, Partition
 from murmurcast.errors import Error
 from murmurcast.network import gains
 from murmurcast.network.graph import Network
-from murmurcast.planning.plan import Budget
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan
 from murmurcast.problems.softmax import SoftmaxRegression
 

@@ -41,7 +41,7 @@ def _shares(algorithm: Algorithm) -> FloatArray:
     epochs = algorithm.plan.schedule.epochs
     if algorithm.settings["publish"] == "last":
         return np.asarray(np.eye(epochs)[-1])
-    newest = np.asarray(algorithm.receiving.newest)
+    newest = np.asarray(algorithm.rounds[0].receiving.newest)
     kept = np.cumprod(np.append(1.0, 1 - newest[:0:-1]))[::-1]
     return np.asarray(newest * kept)
 

@@ -68,7 +68,7 @@ def readings(
     """
     _require_readable(algorithm, problem, record)
     plan, node = algorithm.plan, record.node
-    said = transcript.sent.astype(np.float64) / algorithm.sending.amplitude[..., None]
+    said = transcript.sent.astype(np.float64) / algorithm.rounds[0].sending.amplitude[..., None]
     points = np.einsum("k,stkd->std", plan.mixing.weights.toarray()[node], said)[:, :-1]
     step = (plan.schedule.steps / plan.z[:, node])[:-1]
     whole = (points - said[:, 1:, node]) / step[:, None]
@@ -84,7 +84,7 @@ def readings(
 
 def _noise_said(algorithm: Algorithm) -> FloatArray:
     """[epochs, nodes] s, the noise in what a node says, in the units of models."""
-    sending: Sending = algorithm.sending
+    sending: Sending = algorithm.rounds[0].sending
     return np.asarray(sending.noise * sending.schedule[:, None] / sending.amplitude)
 
 
@@ -125,15 +125,15 @@ def extended(features: FloatArray) -> FloatArray:
 
 
 def _clip(problem: SoftmaxRegression) -> float:
-    return problem.clip if problem.clipping == "example" else np.inf
+    return problem.clip if problem.gradient_clip.per == "example" else np.inf
 
 
 def _require_readable(algorithm: Algorithm, problem: SoftmaxRegression, record: Record) -> None:
-    if not isinstance(algorithm.receiving, power_controlled.Receiving):
+    if not isinstance(algorithm.rounds[0].receiving, power_controlled.Receiving):
         raise Error(f'no readings are known for "{algorithm.name}"', hint='use "power-controlled" or "noiseless"')
     if algorithm.settings["gradient_at"] != "mixed":
         raise Error("gradients are taken at private points", hint='set gradient_at = "mixed", the public point')
-    if problem.batch is not None or problem.clipping == "node" or problem.radius is not None:
+    if problem.batch is not None or problem.gradient_clip.per == "node" or problem.radius is not None:
         raise Error(
             "minibatches, a clip of the whole node and a bounded Omega hide which part is the record's",
             hint='leave batch, ball and box out, and set clipping to "example" or "none"',

@@ -5,8 +5,7 @@ that the node runs, on the signals it has or believes in, and compares what is s
 are granted too: the promise does not count on their being secret.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +14,23 @@ from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm, Local
+from murmurcast.algorithms.tables import row_of
 from murmurcast.audits.canaries import Canaries
+from murmurcast.audits.transcript import spoken_round
+from murmurcast.engine import node as one_node
 from murmurcast.engine import noise
 from murmurcast.engine.noise import Purpose
 from murmurcast.problems.base import Problem
 
 _RUNS_PER_BLOCK = 64  # runs whose gradients fit in the cache
+
+
+class Step(Protocol):
+    """Takes the nodes that an attacker follows through one epoch."""
+
+    def __call__(self, epoch: int, state: Any, sent: NDArray[Any], heard: NDArray[Any], /) -> Any:
+        """The states after an epoch, from 1; signals [nodes, runs, ..., dim]."""
+        ...
 
 
 class Replay(NamedTuple):
@@ -29,12 +39,12 @@ class Replay(NamedTuple):
     Attributes:
         nodes: Their numbers.
         start: State before epoch 1, arrays [nodes, runs, ...].
-        step: (epoch from 1, state, sent, heard) -> next state; signals [nodes, runs, ..., dim].
+        step: On by an epoch.
     """
 
     nodes: NDArray[np.int64]
     start: Any
-    step: Callable[[int, Any, NDArray[Any], NDArray[Any]], Any]
+    step: Step
 
 
 def replay(
@@ -49,19 +59,20 @@ def replay(
         nodes: Whom to follow.
         seeds: Of the runs, for their minibatches.
     """
-    dtype = jnp.zeros(0).dtype
+    dtype, only = jnp.zeros(0).dtype, spoken_round(algorithm)
     # Arguments, not constants of the program: then one compiled program serves all systems of a size.
     fixed = (noise.roots(seeds), jnp.asarray(nodes), _data(problem, nodes, dtype), _weight(canaries, nodes, dtype))
 
     def of_run(
         key: jax.Array, here: Any, mine: Any, weight: jax.Array, state: Any, sent: jax.Array, heard: jax.Array
     ) -> Any:
+        able = one_node.local(problem, mine, key)
         local = Local(
-            lambda point: weight * problem.gradient_at_public(point, mine, key),
-            lambda point: weight * problem.gradient_at_private(point, mine, key),
-            problem.project,
+            lambda point: weight * able.gradient_at_public(point),
+            lambda point: weight * able.gradient_at_private(point),
+            able.project,
         )
-        return algorithm.update(here, state, sent, heard, local)
+        return one_node.receive(only, here, state, sent, heard, local).state
 
     def of_node(
         epoch_keys: jax.Array, number: jax.Array, here: Any, mine: Any, weight: jax.Array, *signals: Any
@@ -81,12 +92,21 @@ def replay(
         return jax.lax.map(lambda these: of_node(keys, *these), (numbers, here, data, weight, state, sent, heard))
 
     def step(epoch: int, state: Any, sent: NDArray[Any], heard: NDArray[Any]) -> Any:
-        here = tables_at(algorithm.receiving, epoch, nodes, dtype)
+        here = tables_at(only.receiving, epoch, nodes, dtype)
         shaped = (_shaped(signal, problem.shape, dtype) for signal in (sent, heard))
         return of_all(jnp.asarray(epoch), here, fixed, state, *shaped)
 
-    start = algorithm.init(jnp.zeros((len(nodes), len(seeds), *problem.shape), dtype))
-    return Replay(nodes, start, step)
+    return Replay(nodes, _start(algorithm, problem, fixed[0], fixed[1], dtype), step)
+
+
+def _start(algorithm: Algorithm, problem: Problem, roots: jax.Array, nodes: jax.Array, dtype: Any) -> Any:
+    """The public start of every node and run; an attacker knows it."""
+
+    def of_run(number: jax.Array, root: jax.Array) -> Any:
+        start = one_node.start(problem, noise.start_key(root), number).astype(dtype)
+        return algorithm.init(start, Local(jnp.zeros_like, jnp.zeros_like, problem.project))
+
+    return jax.vmap(jax.vmap(of_run, in_axes=(None, 0)), in_axes=(0, None))(nodes, roots)
 
 
 def response(algorithm: Algorithm, node: int, change: float) -> tuple[FloatArray, float]:
@@ -102,13 +122,14 @@ def response(algorithm: Algorithm, node: int, change: float) -> tuple[FloatArray
     """
     with jax.enable_x64(True):
         local = Local(lambda _: jnp.full(1, change), lambda _: jnp.full(1, change), lambda model: model)
-        nothing, state = jnp.zeros(1), algorithm.init(jnp.zeros((1, 1, 1)))
-        state = jax.tree.map(lambda leaf: leaf[0, 0], state)
+        only, nothing = spoken_round(algorithm), jnp.zeros(1)
+        state = algorithm.init(jnp.zeros(1), local)
         moved = []
-        for epoch in range(1, algorithm.plan.schedule.epochs + 1):
+        for epoch in range(1, algorithm.epochs + 1):
             moved.append(float(state.own[0]))
-            here = tables_at(algorithm.receiving, epoch, np.array([node]), np.dtype(np.float64))
-            state = algorithm.update(jax.tree.map(lambda leaf: leaf[0], here), state, nothing, nothing, local)
+            here = tables_at(only.receiving, epoch, np.array([node]), np.dtype(np.float64))
+            here = jax.tree.map(lambda leaf: leaf[0], here)
+            state = one_node.receive(only, here, state, nothing, nothing, local).state
         return np.array(moved), float(state.published[0])
 
 
@@ -116,7 +137,7 @@ def tables_at(tables: Any, epoch: int, nodes: NDArray[np.int64], dtype: "np.dtyp
     """The tables' entries for nodes in an epoch, [nodes, ...]."""
 
     def entry(table: Any) -> NDArray[Any]:
-        row = np.asarray(table)[min(epoch, len(table)) - 1]
+        row = row_of(np.asarray(table), epoch)
         return (np.broadcast_to(row, len(nodes)) if np.ndim(row) == 0 else row[nodes]).astype(dtype)
 
     return jax.tree.map(entry, tables)

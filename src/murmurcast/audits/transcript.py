@@ -5,7 +5,7 @@ that the engine hands it. Noise, channel and compiled loop are those of `murmurc
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -14,23 +14,33 @@ from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._progress import Count, quiet
-from murmurcast.algorithms.base import Air, Algorithm, Leaf, Local, Model, Slots
-from murmurcast.engine import loop, sharding, train
+from murmurcast.algorithms.base import Algorithm, Local, Model, Round
+from murmurcast.algorithms.tables import Leaf
+from murmurcast.engine import check, loop, sharding, train
 from murmurcast.engine.train import Point
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision
-from murmurcast.runs.run import require_planned_for, require_settings
+from murmurcast.runs.require import require_planned_for, require_settings
 
-MAX_TAPE_BYTES = 2**30  # bytes of tape
+MAX_TAPE_BYTES = 2**30
+
+
+class Prepare(Protocol):
+    """What is changed in the nodes' first states before a run."""
+
+    def __call__(self, state: Any, /) -> Any:
+        """Arrays [nodes, seeds, ...] of the host."""
+        ...
 
 
 class Transcript(NamedTuple):
     """What happened on the air, and where it led.
 
     Attributes:
-        sent: [seed, epoch, node, dim] the signal of every node; through `Slots` [seed, epoch, node, neighbour, dim].
-        heard: [seed, epoch, node, dim] the over-the-air sum at every receiver.
+        sent: [seed, epoch, node, dim] the signal of every node; where it makes several
+            [seed, epoch, node, signal, dim].
+        heard: [seed, epoch, node, dim] what every receiver heard; [seed, epoch, node, neighbour, dim] where apart.
         own: [seed, node, dim] the models after the last epoch; they stay on the nodes.
         published: [seed, node, dim] the models that may be given away.
     """
@@ -74,21 +84,27 @@ class Receiving(NamedTuple):
     epoch: Leaf
 
 
+def _as_it_is(state: Any) -> Any:
+    return state
+
+
 def transcripts(
     algorithm: Algorithm,
     problem: Problem,
     seeds: Iterable[int],
     precision: Precision = "float32",
     on_epoch: Count = quiet,
+    prepare: Prepare = _as_it_is,
 ) -> Transcript:
     """Runs an algorithm on a problem for all seeds at once and keeps what was on the air.
 
     Args:
-        algorithm: One whose nodes talk over the air.
+        algorithm: One whose nodes talk over the air, in one round.
         problem: What they learn; it must be the one that was planned for, and small.
         seeds: One run each, the same as `murmurcast.run` makes of them.
         precision: "float32", or "float64" at half the speed.
         on_epoch: Called about twice a second with (epochs done, epochs in all).
+        prepare: What is changed in the nodes' first states.
 
     Raises:
         Error: Nothing is on the air, or the tape would be too large.
@@ -96,78 +112,86 @@ def transcripts(
     seeds = _check.whole_numbers("range(3)", seeds=seeds)
     require_settings(seeds, None, None, precision)
     require_planned_for(algorithm, problem)
-    dtype, epochs = np.dtype(precision), algorithm.plan.schedule.epochs
+    dtype = np.dtype(precision)
     _require_on_air(algorithm)
     _require_room(bytes_of_tape(algorithm, problem, dtype.itemsize) * len(seeds))
     needed = problem.nodes * (problem.bytes_per_gradient + problem.dim * dtype.itemsize)
     layout = sharding.layout(problem.nodes, len(seeds), needed)
     with jax.enable_x64(precision == "float64"):
         program = loop.program(taped(algorithm, problem.shape), problem, layout, seeds, dtype)
-        point = Point(0, program.start)
-        while point.epoch < epochs:
-            point = train.advance(program, point, epochs)
-            on_epoch(point.epoch, epochs)
-        state = train.to_host(layout, point.carry).state
+        inner = layout.put_filled(prepare(layout.take(program.start.state.inner)))
+        point = Point(0, program.start._replace(state=program.start.state._replace(inner=inner)))
+        while point.epoch < algorithm.epochs:
+            point = train.advance(program, point, algorithm.epochs)
+            on_epoch(point.epoch, algorithm.epochs)
+        state = layout.take(point.carry.state)
     return _by_seed(state, problem.dim)
 
 
 def bytes_of_tape(algorithm: Algorithm, problem: Problem, bytes_per_number: int = 4) -> int:
     """What one seed's tape takes."""
-    signals = 1 + (_links(algorithm) or (1,))[0]  # one sum heard, and one signal or several sent
-    return algorithm.plan.schedule.epochs * problem.nodes * problem.dim * signals * bytes_per_number
+    channel = spoken_round(algorithm).channel
+    vectors = (channel.signals or 1) + (channel.neighbours or 1)  # sent, and heard
+    return algorithm.epochs * problem.nodes * problem.dim * vectors * bytes_per_number
+
+
+def spoken_round(algorithm: Algorithm) -> Round:
+    """The one round of an algorithm; attacks on several are not known yet."""
+    if len(algorithm.rounds) != 1:
+        raise Error(
+            f'no attack is known on "{algorithm.name}", whose epochs have {len(algorithm.rounds)} rounds',
+            hint="audit an algorithm of one round, such as power-controlled",
+        )
+    return algorithm.rounds[0]
 
 
 def taped(algorithm: Algorithm, shape: tuple[int, ...]) -> Algorithm:
     """The same algorithm, its state a `Taped`.
 
     Args:
-        algorithm: Any.
+        algorithm: Any of one round.
         shape: Of one model.
     """
-    epochs, links = algorithm.plan.schedule.epochs, _links(algorithm)
+    epochs, only = algorithm.epochs, spoken_round(algorithm)
+    signals = (check.signal_shape(only.channel, shape), check.heard_shape(only.channel, shape))
 
-    def init(start: Model) -> Taped:
-        leading = start.shape[: start.ndim - len(shape)]
-        sent, heard = (jnp.zeros((*leading, epochs, *signal), start.dtype) for signal in ((*links, *shape), shape))
-        return Taped(algorithm.init(start), sent, heard)
+    def init(start: Model, local: Local) -> Taped:
+        sent, heard = (jnp.zeros((epochs, *signal), start.dtype) for signal in signals)
+        return Taped(algorithm.init(start, local), sent, heard)
 
-    def send(here: Any, state: Taped, noise: jax.Array) -> jax.Array:
-        return algorithm.send(here, state.inner, noise)
+    def send(here: Any, state: Taped, drawn: dict[str, jax.Array]) -> jax.Array:
+        return only.send(here, state.inner, drawn)
 
     def update(here: Receiving, state: Taped, sent: jax.Array, heard: jax.Array, local: Local) -> Taped:
         row = here.epoch.astype(jnp.int32) - 1
-        following = algorithm.update(here.inner, state.inner, sent, heard, local)
+        following = only.update(here.inner, state.inner, sent, heard, local)
         return Taped(following, state.sent.at[row].set(sent), state.heard.at[row].set(heard))
 
-    receiving = Receiving(algorithm.receiving, np.arange(1.0, epochs + 1))
-    return algorithm._replace(receiving=receiving, init=init, send=send, update=update)
+    receiving = Receiving(only.receiving, np.arange(1.0, epochs + 1))
+    return algorithm._replace(init=init, rounds=(only._replace(receiving=receiving, send=send, update=update),))
 
 
 def _by_seed(state: Taped, dim: int) -> Transcript:
     """The tapes [nodes, seeds, epochs, ...] and models [nodes, seeds, ...], seeds first."""
+    # As typed, the state holds arrays of JAX; `take` made NumPy's of them.
+    sent, heard, own, published = map(np.asarray, (state.sent, state.heard, state.own, state.published))
+    shape = own.shape[2:]
 
-    def tape(values: NDArray[Any], links: tuple[int, ...] = ()) -> NDArray[Any]:
-        return np.moveaxis(values.reshape(*values.shape[:3], *links, dim), 0, 2)
+    def tape(values: NDArray[Any]) -> NDArray[Any]:
+        several = values.shape[3 : values.ndim - len(shape)]
+        return np.moveaxis(values.reshape(*values.shape[:3], *several, dim), 0, 2)
 
     def model(values: NDArray[Any]) -> NDArray[Any]:
         return values.reshape(*values.shape[:2], dim).swapaxes(0, 1)
 
-    # As typed, the state holds arrays of JAX; `to_host` made NumPy's of them.
-    sent, heard, own, published = map(np.asarray, (state.sent, state.heard, state.own, state.published))
-    links = sent.shape[3:4] if sent.ndim > heard.ndim else ()
-    return Transcript(tape(sent, links), tape(heard), model(own), model(published))
-
-
-def _links(algorithm: Algorithm) -> tuple[int, ...]:
-    """(signals a node sends in an epoch,) where it sends several."""
-    medium = algorithm.medium
-    return (int(np.diff(medium.gains.indptr).max()),) if isinstance(medium, Slots) else ()
+    return Transcript(tape(sent), tape(heard), model(own), model(published))
 
 
 def _require_on_air(algorithm: Algorithm) -> None:
-    if not isinstance(algorithm.medium, Air | Slots):
+    channel = spoken_round(algorithm).channel
+    if not channel.on_air:
         raise Error(
-            f'nothing of "{algorithm.name}" is on the air: its medium is {type(algorithm.medium).__name__}',
+            f'nothing of "{algorithm.name}" is on the air: its channel is "{channel.kind}"',
             hint='choose an algorithm whose nodes talk to each other, such as "power-controlled"',
         )
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast.algorithms.method import Method
 from murmurcast.certificates.read import data_of
 from murmurcast.certificates.recompute import Account, Tier, account_of
 from murmurcast.errors import Error
@@ -20,12 +21,16 @@ from murmurcast.runs.result import Result, listed
 
 Verdict = Literal["kept", "broken", "nothing is promised"]
 _ADVERSARY: dict[Tier, str] = {
+    "eavesdropper and one node": "an eavesdropper who hears every antenna, together with one of the nodes",
+    "eavesdropper": "an eavesdropper who hears every antenna, and nobody of the network",
     "tier 1": "everybody else together: hears every antenna, knows all other data and noise, sees all published models",
     "trusted server": "everybody but the server, who is trusted with the sum of gradients and draws the noise",
     "nothing sent": "everybody",
     "none": "nobody",
 }
 _FORMULA: dict[Tier, str] = {
+    "eavesdropper and one node": "against an eavesdropper and one node only: the method's own account of its ledger",
+    "eavesdropper": "against an eavesdropper only: the method's own account of its ledger",
     "tier 1": "certificate, against everybody: mu_j^2 = sum over t < T of (S_j gamma_t / (z_jj,t s_j,t+1))^2",
     "trusted server": "if the server is trusted: mu_j^2 = sum over t < T of (S_j / rho_t+1)^2",
     "nothing sent": "nothing is sent, and nothing published: mu = 0",
@@ -35,14 +40,22 @@ _ON_A_GRID = (
     "certificate by the discrete Gaussian's bound, against everybody: mu_j = (sum over t < T of (S_j gamma_t / (z_jj,t "
     "s_j,t+1))^2)^(1/2) + 2^-25 (m (T - 1))^(1/2) for rounding, rho_j = mu_j^2 / 2 of concentrated DP"
 )
-_WEAKEST: tuple[Tier, ...] = ("none", "trusted server", "tier 1", "nothing sent")
+_WEAKEST: tuple[Tier, ...] = (
+    "none",
+    "trusted server",
+    "eavesdropper",
+    "eavesdropper and one node",
+    "tier 1",
+    "nothing sent",
+)
 
 
 class Certified(NamedTuple):
     """What runs really cost every node, and whether that was promised. Only "tier 1" is a certificate.
 
     Attributes:
-        tier: What stands behind the numbers: "tier 1" (the certificate), "trusted server", "nothing sent" or "none".
+        tier: What stands behind the numbers: "tier 1" (the certificate), a weaker adversary ("eavesdropper and one
+            node", "eavesdropper", "trusted server"), "nothing sent" or "none".
         unit: What is hidden: a whole "node", or one "record" of it.
         adversary: Against whom the numbers hold.
         mu: [nodes] recomputed from the ledger, all runs together; infinite where nothing is promised.
@@ -55,6 +68,7 @@ class Certified(NamedTuple):
         verdicts: [nodes] in words: "kept", "costs more", "costs less" or "nothing is promised".
         problems: A line for each run whose promise does not hold.
         note: What may be said of the transcripts themselves.
+        weaker: Of one run alone, (adversary, [nodes] epsilon) of what is promised against weaker adversaries besides.
     """
 
     tier: Tier
@@ -70,14 +84,16 @@ class Certified(NamedTuple):
     verdicts: tuple[str, ...]
     problems: tuple[str, ...]
     note: str
+    weaker: tuple[tuple[str, FloatArray], ...] = ()
 
 
-def certify(runs: Result | Sequence[Result], delta: float | None = None) -> Certified:
+def certify(runs: Result | Sequence[Result], delta: float | None = None, methods: Sequence[Method] = ()) -> Certified:
     """Recomputes what runs cost from their ledgers, and compares it with what they promised.
 
     Args:
         runs: One run, or several on the same data by the same nodes, which compose.
         delta: Failure probability for epsilon; by default the runs'.
+        methods: Methods of your own whose accounts may be asked: code that a run names is never run by itself.
 
     Guarantees:
         Unit: the ledger's; record level only with gradients at the public mixed point.
@@ -95,7 +111,7 @@ def certify(runs: Result | Sequence[Result], delta: float | None = None) -> Cert
     if delta is not None:
         _check.fraction(delta=delta)
     _require_same_data(together)
-    return _composed([account_of(run) for run in together], delta)
+    return _composed([account_of(run, methods) for run in together], delta)
 
 
 def _composed(accounts: list[Account], delta: float | None) -> Certified:
@@ -139,7 +155,15 @@ def _composed(accounts: list[Account], delta: float | None) -> Certified:
         verdicts=tuple(map(_worst, zip(*(account.verdicts for account in accounts), strict=True))),
         problems=problems,
         note=_said_of_all(accounts, kept=not (problems or reasons)),
+        weaker=_against_weaker(accounts, delta) if not problems else (),
     )
+
+
+def _against_weaker(accounts: list[Account], delta: float) -> tuple[tuple[str, FloatArray], ...]:
+    """Of one run: over several, costs against different adversaries are not added up."""
+    if len(accounts) > 1:
+        return ()
+    return tuple((who, accounts[0].curve.epsilon(mu, delta)) for who, mu in accounts[0].weaker)
 
 
 def _said_of_all(accounts: list[Account], *, kept: bool) -> str:

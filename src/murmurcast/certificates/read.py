@@ -4,6 +4,7 @@ A folder may be incomplete, or edited by somebody who made its hashes anew. So e
 its range, and the parts of a run must tell one story. Whatever does not fit is refused as `Altered`.
 """
 
+import re
 import sys
 import tomllib
 from collections.abc import Collection
@@ -13,14 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
+from murmurcast.algorithms import registry
+from murmurcast.algorithms.account import TOLERANCE
+from murmurcast.algorithms.tables import row_of
 from murmurcast.errors import Altered
 from murmurcast.privacy.conversion import EXACT, Curve, NoiseSource, curve
-from murmurcast.runs.result import Result
+from murmurcast.runs.result import LEDGER_FORMAT, Result
 
 if TYPE_CHECKING:
     import xarray as xr
 
-TOLERANCE = 1e-9  # relative: far above rounding, far below any change that matters
 LARGEST_NUMBER = 1e100  # beyond, squares and products leave the numbers
 _BUDGET_MET = 1e-6  # relative: how nearly a plan meets its budget
 # Where an experiment file says what the ledger says too.
@@ -97,22 +100,22 @@ class Ledger(NamedTuple):
             self.refuse(f"has {name} of shape {found.shape}, expected 1 to {self.epochs} rows of {self.nodes} nodes")
         return self._numbers(name, found.dims, (found.shape[0], self.nodes))
 
-    def sends(self) -> FloatArray | None:
+    def sends(self, round_name: str) -> FloatArray | None:
         """[rows, nodes] 1 while a node sends, 0 once it has dropped out; None where nobody drops out.
 
         Who has dropped out stays out, and neither model nor noise of it is sent: tables and words must say the same.
         """
-        told = self.data.attrs.get("drops")
-        if told is None and "receiving_sends" not in self.data.variables:
+        told, name = self.data.attrs.get("drops"), f"{round_name}_receiving_sends"
+        if told is None and not self.has(name):
             return None
-        sends = self.table("receiving_sends")
+        sends = self.table(name)
         if not np.isin(sends, (0.0, 1.0)).all() or (np.diff(sends, axis=0) > 0).any() or not sends[0].all():
-            self.refuse("has a receiving_sends of other numbers than 1 and then 0")
-        for name in ("sending_amplitude", "sending_noise"):
-            table = self.table(name)
-            rows = np.arange(max(len(sends), len(table)))
-            if (at(table, rows)[at(sends, rows) == 0] != 0).any():
-                self.refuse(f"has a {name} of a node that has dropped out")
+            self.refuse(f"has a {name} of other numbers than 1 and then 0")
+        for part in ("amplitude", "noise"):
+            table = self.table(f"{round_name}_sending_{part}")
+            rows = np.arange(1, max(len(sends), len(table)) + 1)
+            if (row_of(table, rows)[row_of(sends, rows) == 0] != 0).any():
+                self.refuse(f"has a {round_name}_sending_{part} of a node that has dropped out")
         last = sends.sum(axis=0).astype(int)
         gone = np.flatnonzero(sends[-1] == 0).tolist()
         found = ", ".join(f"node {node} after epoch {last[node]}" for node in gone)
@@ -120,18 +123,38 @@ class Ledger(NamedTuple):
             self.refuse(f"says that drops are {told or 'none'}, and its tables have {found or 'none'}")
         return sends
 
-    def links(self) -> "tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]":
-        """Sender, receiver and gain of every link, each [links]."""
-        count = self.data.sizes.get("link", 0)
-        gain = self._numbers("gain", ("link",), (count,))
-        ends = tuple(self._numbers(name, ("link",), (count,)) for name in ("sender", "receiver"))
+    def links(self, round_name: str) -> "tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]":
+        """Sender, receiver and gain of every link of a round, each [links]."""
+        dims = (f"{round_name}_link",)
+        shape = (self.data.sizes.get(dims[0], 0),)
+        gain = self._numbers(f"{round_name}_gain", dims, shape)
+        ends = tuple(self._numbers(f"{round_name}_{name}", dims, shape) for name in ("sender", "receiver"))
         if any((end >= self.nodes).any() or (end != np.floor(end)).any() for end in ends):
-            self.refuse("has a link of a node that is none")
+            self.refuse("has a link to a node that does not exist")
         return ends[0].astype(np.int64), ends[1].astype(np.int64), gain
+
+    def has(self, name: str) -> bool:
+        """Whether there is a table or array of this name."""
+        return name in self.data.variables
+
+    def says(self, name: str) -> bool:
+        """Whether there is a word or number of this name."""
+        return name in self.data.attrs
+
+    def require_rounds(self, **rounds: str) -> None:
+        """The run had these rounds and no others, each with the draws that it names; no gradient came before them."""
+        if self.text("rounds").split() != list(rounds):
+            self.refuse(f'has the rounds "{self.text("rounds")}", expected {" ".join(rounds)}')
+        for name, words in rounds.items():
+            if self.text(f"{name}_draws") != words:
+                self.refuse(f'draws "{self.text(f"{name}_draws")}" in round {name}, expected "{words}"')
+        if not _same(0, self.data.attrs.get("start_gradients")):
+            self.refuse("has a gradient at the start, which this method does not take")
 
     def require_tables(self, *names: str) -> None:
         """These and no other tables of what is sent and received: what is not known here cannot be accounted for."""
-        found = {str(name) for name in self.data.variables if str(name).startswith(("sending_", "receiving_"))}
+        # Of all rounds, whether the ledger names them or not.
+        found = {name for name in map(str, self.data.variables) if re.search("(^|_)(sending|receiving)_", name)}
         for name in sorted(set(names) - found):
             self.refuse(f"has no {name}")
         for name in sorted(found - set(names)):
@@ -142,7 +165,7 @@ class Ledger(NamedTuple):
             self.refuse(f"has no {name}")
         found = self.data[name]
         if found.dtype.kind not in "fiu":
-            self.refuse(f"has {name} that is not made of numbers")
+            self.refuse(f"has {name}, which must be numeric")
         return found
 
     def _numbers(
@@ -161,14 +184,11 @@ class Ledger(NamedTuple):
         return values
 
 
-def at(table: FloatArray, epochs: "NDArray[np.int64]") -> FloatArray:
-    """The rows of a table for epochs counted from 0; its last row stands for all later ones."""
-    return np.asarray(table[np.minimum(epochs, len(table) - 1)])
-
-
 def read(run: Result) -> Ledger:
     """A run's ledger, after checking that the run's other files tell the same story."""
     name, data = str(said(run, "name")), run.ledger
+    if not _same(LEDGER_FORMAT, data.attrs.get("format")):
+        refuse(name, "the ledger is of another version of murmurcast")
     epochs = data.attrs.get("epochs")
     if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 1:
         refuse(name, "the ledger does not say how many epochs it holds")
@@ -177,7 +197,7 @@ def read(run: Result) -> Ledger:
     ledger = Ledger(data, name, int(data.sizes["node"]), int(epochs))
     _require_info(run, ledger)
     _require_experiment(run, ledger)
-    _require_figures(run, ledger)
+    _require_metrics(run, ledger)
     return ledger
 
 
@@ -225,6 +245,10 @@ def _require_info(run: Result, ledger: Ledger) -> None:
         "delta": (said(run, "privacy", "delta"), ledger.number("delta")),
         "number of nodes": (said(run, "problem", "nodes"), ledger.nodes),
     }
+    rounds = said(run, "rounds")
+    if not isinstance(rounds, list) or not all(isinstance(one, str) for one in rounds):
+        refuse(ledger.run, "run.json does not say its rounds")
+    pairs["list of rounds"] = " ".join(rounds), ledger.text("rounds")
     told = said(run, "privacy").get("noise_source", "seeded")
     pairs["noise source"] = told, ledger.noise_source
     settings = said(run, "settings")
@@ -271,11 +295,20 @@ def _require_written(run: Result, ledger: Ledger, schedule: dict[str, Any], runn
             refuse(ledger.run, f"its {name} is {told} in experiment.toml, and {found} in the ledger")
     if "seeds" in running and not _are_seeds(running["seeds"], said(run, "seeds")):
         refuse(ledger.run, "its seeds are not the same in experiment.toml and in run.json")
-    if ledger.text("algorithm") != "power-controlled":  # others have steps and promises of their own making
+    # A step of its own making has a factor among its settings, or waits an epoch and starts at 0.
+    if _has_step_factor(ledger) or not ledger.has("model_receiving_step"):
         return
-    first, sent = schedule.get("step"), ledger.per_epoch("receiving_step")[0]
+    first, sent = schedule.get("step"), ledger.per_epoch("model_receiving_step")[0]
     if first is not None and not (_is_number(first) and np.isclose(first, sent, rtol=TOLERANCE, atol=0)):
         refuse(ledger.run, f"its step is {first} in experiment.toml, and {sent:.6g} in the ledger")
+
+
+def _has_step_factor(ledger: Ledger) -> bool:
+    """Whether steps are longer by a factor among the settings; a ledger may not claim one that its method lacks."""
+    name = ledger.text("algorithm")
+    if name in registry.NAMES and all(option.name != "step_factor" for option in registry.find(name).options):
+        return False
+    return ledger.says("step_factor")
 
 
 def _require_within_budget(run: Result, ledger: Ledger, privacy: dict[str, Any]) -> None:
@@ -330,14 +363,14 @@ def _same(told: object, held: object) -> bool:
     return isinstance(told, str) and isinstance(held, str) and told == held
 
 
-def _require_figures(run: Result, ledger: Ledger) -> None:
+def _require_metrics(run: Result, ledger: Ledger) -> None:
     """No epoch was evaluated that the ledger does not hold, and every seed and node has its published model."""
     _require_all_epochs(run, ledger)
     epochs = np.asarray(run.metrics["epoch"]) if "epoch" in run.metrics.variables else np.zeros(0)
     if epochs.dtype.kind not in "iu" or epochs.ndim != 1 or not len(epochs):
-        refuse(ledger.run, "the figures do not say their epochs")
+        refuse(ledger.run, "the metrics do not say their epochs")
     if int(epochs.max()) > ledger.epochs:
-        refuse(ledger.run, f"the figures go on to epoch {int(epochs.max())}, and the ledger ends at {ledger.epochs}")
+        refuse(ledger.run, f"the metrics go on to epoch {int(epochs.max())}, and the ledger ends at {ledger.epochs}")
     seeds = said(run, "seeds")
     if not isinstance(seeds, list) or run.published.shape[:2] != (len(seeds), ledger.nodes) or not seeds:
         refuse(ledger.run, "the published models are not those of its seeds and nodes")

@@ -9,6 +9,7 @@ from murmurcast.cli._options import complain
 from murmurcast.cli.audit import audit
 from murmurcast.cli.certify import certify
 from murmurcast.cli.compare import compare
+from murmurcast.cli.methods import methods
 from murmurcast.cli.plan import plan
 from murmurcast.cli.report import report
 from murmurcast.cli.reproduce import reproduce
@@ -31,6 +32,7 @@ app.command("certify")(certify)
 app.command("audit")(audit)
 app.command("compare")(compare)
 app.command("report")(report)
+app.command("methods")(methods)
 
 # typer keeps its usage errors to itself; this is the class all of them share.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]

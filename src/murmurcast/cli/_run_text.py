@@ -28,13 +28,15 @@ def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
     """What may surprise about data, plan and algorithm."""
     partition = getattr(problem, "data", None)
     lines = [] if partition is None else list(partition.warnings)
-    if np.isinf(algorithm.promise.mu).any():
-        lines.append(f"{algorithm.name}: {algorithm.promise.basis}")
+    if not algorithm.releases:
+        from murmurcast.runs.record import basis
+
+        lines.append(f"{algorithm.name}: {basis(algorithm, problem)[0]}")
     return lines
 
 
 def show_end(result: "Result", folder: Path) -> None:
-    """Figures at the end, privacy, power, time."""
+    """Metrics at the end, privacy, power, time."""
     console = _tables.console()
     info, metrics = result.info, result.metrics
     rows = []
@@ -47,7 +49,7 @@ def show_end(result: "Result", folder: Path) -> None:
     count = len(info["seeds"])
     seeds = f"{count} seed{'s' if count > 1 else ''}"
     title = f"{info['algorithm']} after {int(metrics['epoch'][-1])} epochs, {seeds}"
-    _tables.show_table(console, title, rows, ("model", "figure", "mean", "spread over seeds", "worst node"))
+    _tables.show_table(console, title, rows, ("model", "metric", "mean", "spread over seeds", "worst node"))
     for line in diverged(result):
         console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}", soft_wrap=True)
     privacy, seconds = info["privacy"], info["seconds"]
@@ -82,7 +84,7 @@ def diverged(result: "Result") -> list[str]:
 
 
 def summary(result: "Result", name: str) -> dict[str, Any]:
-    """A figure at the end: mean, spread over seeds, worst node."""
+    """A metric at the end: mean, spread over seeds, worst node."""
     from murmurcast.runs.result import spread_over_seeds
 
     final = result.final(name)

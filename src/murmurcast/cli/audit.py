@@ -63,8 +63,8 @@ def audit(
     members = None if coalition is None else _members(coalition)
     experiment = experiment_files.load(file, overrides(sets))
     with _progress_bar.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):
-        problem = experiment.build_problem(experiment.build_network(file.parent).nodes, file.parent, on_stage)
-        algorithm = experiment.build_algorithm(experiment.build_plan(file.parent, on_stage, problem))
+        problem, algorithm = experiment.build(file.parent, on_stage)
+        options = auditing.AuditOptions(precision=experiment.run.precision, on_stage=on_stage, on_epoch=on_epoch)
         found = auditing.audit(
             algorithm,
             problem,
@@ -72,9 +72,7 @@ def audit(
             coalition=members,
             runs=runs,
             seed=seed,
-            precision=experiment.run.precision,
-            on_stage=on_stage,
-            on_epoch=on_epoch,
+            options=options,
         )
         if out is not None:
             _write_page(experiment, problem, found, file, out, on_stage)

@@ -11,6 +11,7 @@ from murmurcast.cli._options import AsJson, complain, echo_json, json_text
 from murmurcast.errors import Altered, Error
 
 if TYPE_CHECKING:
+    from murmurcast._check import FloatArray
     from murmurcast.certificates.certify import Certified
     from murmurcast.runs.result import Result
 
@@ -31,6 +32,14 @@ def certify(
             help="Where to write it as JSON. Default: RUN/certificate.json, for one run that earns a certificate.",
         ),
     ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method",
+            metavar="PACKAGE.MODULE:NAME",
+            help="A method of your own whose account may be asked. Repeatable; code that a run names is never run.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Recompute from the ledger what a run cost every node, and compare it with what was promised.
@@ -44,9 +53,11 @@ def certify(
 
         murmurcast certify runs/monday runs/tuesday --out both.json
     """
+    from murmurcast.algorithms import registry
     from murmurcast.certificates.certify import certify as recompute
     from murmurcast.runs.result import CERTIFICATE, load_run
 
+    own = [registry.own(name) for name in method or []]
     usual = runs[0] / CERTIFICATE if len(runs) == 1 else None
     _require_once(runs)
     for folder in runs:
@@ -55,7 +66,7 @@ def certify(
         _require_free(out)
     try:
         loaded = [load_run(folder) for folder in runs]
-        found = recompute(_named(loaded, runs), delta)
+        found = recompute(_named(loaded, runs), delta, own)
         values = _as_dict(found, loaded, runs)
     except Altered as problem:
         for path in (out, *(folder / CERTIFICATE for folder in runs if _is_altered(folder))):
@@ -161,12 +172,14 @@ def _as_dict(found: "Certified", loaded: "list[Result]", folders: list[Path]) ->
     from murmurcast.runs.result import EXPERIMENT, LEDGER, file_hashes
 
     numbers = {name: getattr(found, name).tolist() for name in ("mu", "epsilon", "promised_mu")}
+    weaker = [{"against": who, "epsilon": epsilon.tolist()} for who, epsilon in found.weaker]
     hashes = [file_hashes(folder) for folder in folders]
     return {
         "made_by": _MADE_BY,
         "format": _FORMAT,
         **found._asdict(),
         **numbers,
+        "weaker": weaker,
         "versions": {package: version(package) for package in ("murmurcast", "numpy", "scipy")}
         | {"python": platform.python_version()},
         "runs": [
@@ -199,11 +212,16 @@ def _show(found: "Certified", runs: list[Path], path: Path | None) -> None:
         ("Basis", found.basis),
         *((("Unit", found.unit), ("Against", found.adversary)) if found.tier != "none" else ()),
         *(("Assumed" if place == 0 else "", line) for place, line in enumerate(found.assumptions)),
+        *(("Besides", _besides(who, epsilon, found.delta)) for who, epsilon in found.weaker),
         ("Note", found.note),
         *((("Kept in", str(path)),) if path is not None else ()),
     )
     for heading, line in lines:
         console.print(f"[bold]{heading:<8}[/bold] {_tables.plain(line)}", soft_wrap=True)
+
+
+def _besides(who: str, epsilon: "FloatArray", delta: float) -> str:
+    return f"against an {who} only: epsilon {epsilon.max():.4g} at delta {delta:g} for the node that pays most"
 
 
 def _rows(found: "Certified") -> list[tuple[str, ...]]:

@@ -28,6 +28,9 @@ def run(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where to keep the run. Default: runs/NAME-OF-FILE.")
     ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw who holds which labels, as .png, .pdf or .svg.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -49,15 +52,17 @@ def run(
 
     from murmurcast.engine import secure
     from murmurcast.experiments import load as experiment_files
-    from murmurcast.runs import run as runner
+    from murmurcast.runs import require
     from murmurcast.runs.result import EXPERIMENT, require_folder
 
+    if figure is not None:
+        _require_figure(figure)
     changed = overrides(sets) | ({} if seeds is None else {"run.seeds": str(seeds)})
     experiment = experiment_files.load(file, changed)
     section, folder = experiment.run, out or Path("runs") / file.stem
     seeds_of_run = _seeds(experiment)
-    runner.require_settings(seeds_of_run, section.evaluate_every, section.checkpoint_every, section.precision)
-    runner.require_one_go(experiment.privacy.noise_source, seeds_of_run, resume, section.checkpoint_every)
+    require.require_settings(seeds_of_run, section.evaluate_every, section.checkpoint_every, section.precision)
+    require.require_one_go(experiment.privacy.noise_source, seeds_of_run, resume, section.checkpoint_every)
     text = experiment.as_toml()
     _require_free(folder, text, resume)
     console = Console(stderr=True)
@@ -66,15 +71,16 @@ def run(
         def stage(words: str) -> None:
             status.update(escape(words))
 
-        problem = experiment.build_problem(experiment.build_network(file.parent).nodes, file.parent, stage)
-        plan = experiment.build_plan(file.parent, stage, problem)
-        algorithm = experiment.build_algorithm(plan)
-        runner.require_planned_for(algorithm, problem)
+        problem, algorithm = experiment.build(file.parent, stage)
+        require.require_planned_for(algorithm, problem)
         secure.require(algorithm, problem, section.precision)
+        if figure is not None:
+            _require_labels(problem)
         require_folder(folder)
         _require_space(folder, problem, _seeds(experiment))
         _write_beginning(folder, {EXPERIMENT: text.encode()}, _network_file(experiment, file.parent))
-        _draw_partition(problem, folder)
+        if figure is not None:
+            _draw_partition(problem, figure)
     if not as_json:
         from murmurcast.cli._run_text import show_beginning
 
@@ -100,30 +106,27 @@ def _train(
     resume: bool,
     console: "Console",
 ) -> "Result":
-    """Trains under a progress bar: epochs, figures, time left."""
+    """Trains under a progress bar: epochs, metrics, time left."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from murmurcast.runs import run as runner
+    from murmurcast.runs.run import RunOptions
+    from murmurcast.runs.run import run as run_it
 
     reached = (TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
     columns = (*reached, TextColumn("time left"), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("compiling", total=algorithm.plan.schedule.epochs)
+        task = bar.add_task("compiling", total=algorithm.epochs)
 
-        def show(done: int, of: int, figures: dict[str, float]) -> None:
+        def show(done: int, of: int, metrics: dict[str, float]) -> None:
             shown = [
-                f"{name.split('_')[1]} {figures[name]:.4g}" for name in ("own_accuracy", "own_loss") if name in figures
+                f"{name.split('_')[1]} {metrics[name]:.4g}" for name in ("own_accuracy", "own_loss") if name in metrics
             ]
             bar.update(task, completed=done, total=of, description=", ".join(shown) or "training")
 
         section = experiment.run
         try:
-            return runner.run(
-                algorithm,
-                problem,
-                seeds=_seeds(experiment),
+            options = RunOptions(
                 evaluate_every=section.evaluate_every,
-                precision=section.precision,
                 name=folder.name,
                 experiment=text,
                 folder=folder,
@@ -131,6 +134,7 @@ def _train(
                 resume=resume,
                 on_progress=show,
             )
+            return run_it(algorithm, problem, seeds=_seeds(experiment), precision=section.precision, options=options)
         except KeyboardInterrupt:
             bar.stop()
             typer.echo(_farewell(experiment, folder), err=True)
@@ -151,6 +155,14 @@ def _seeds(experiment: "Experiment") -> tuple[int, ...]:
             raise Error(f"run.seeds is {given}, more than {MAX_SEEDS}", hint="give a smaller number, or a list")
         return tuple(range(given))
     return tuple(given)
+
+
+def _require_figure(path: Path) -> None:
+    from murmurcast import _files
+    from murmurcast.reports import plots
+
+    plots.require_format(path)
+    _files.require_writable(path)
 
 
 def _require_free(folder: Path, text: str, resume: bool) -> None:
@@ -221,10 +233,13 @@ def _write_beginning(folder: Path, contents: dict[str, bytes], network: Path | N
         write_atomically(folder / name, content)
 
 
-def _draw_partition(problem: "Problem", folder: Path) -> None:
-    """Who holds which labels, as a picture beside the run."""
-    partition = getattr(problem, "data", None)
-    if partition is not None:
-        from murmurcast.reports import plots
+def _require_labels(problem: "Problem") -> None:
+    if getattr(problem, "data", None) is None:
+        raise Error("there are no labels to draw", hint="leave --figure out")
 
-        plots.save(plots.partition_figure(partition), folder / "partition.png")
+
+def _draw_partition(problem: "Problem", path: Path) -> None:
+    """Who holds which labels, as a picture."""
+    from murmurcast.reports import plots
+
+    plots.save(plots.partition_figure(getattr(problem, "data")), path)  # noqa: B009 - not every problem has it

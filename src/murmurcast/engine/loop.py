@@ -6,9 +6,8 @@ Seeded noise is drawn inside the loop. Secure noise comes from the host, some ep
 """
 
 import math
-from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +16,9 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as Spec
 from jax.typing import DTypeLike
 
-from murmurcast.algorithms.base import Algorithm, Local, Slots
-from murmurcast.engine import mix, noise, secure
+from murmurcast.algorithms.base import Algorithm, Info, Local
+from murmurcast.channels.base import Moment
+from murmurcast.engine import check, draws, node, noise, secure
 from murmurcast.engine.noise import Purpose
 from murmurcast.engine.sharding import Layout
 from murmurcast.problems.base import Problem
@@ -34,11 +34,27 @@ class Carry(NamedTuple):
         state: The algorithm's.
         sent: Energy of the last signal, ||signal||^2; of the strongest where a node sends several.
         loudest: The largest `sent` so far.
+        info: What the last updates left for people, by name.
     """
 
     state: Any
     sent: jax.Array
     loudest: jax.Array
+    info: Info
+
+
+class GivenRound(NamedTuple):
+    """What does not change of one round.
+
+    Attributes:
+        sending: Tables of what is sent.
+        receiving: Tables of what is made of what is heard.
+        lists: Who hears whom; None where the channel needs no list.
+    """
+
+    sending: Any
+    receiving: Any
+    lists: Any
 
 
 class Given(NamedTuple):
@@ -47,16 +63,30 @@ class Given(NamedTuple):
     Attributes:
         roots: [seeds, 2] random keys.
         mine: The nodes' data, arrays [nodes, ...].
-        sending: Tables of what is sent.
-        receiving: Tables of what is made of what is heard.
-        hearing: Who hears whom, dense or sparse; None where the medium needs no list.
+        rounds: What does not change of every round.
+        pairs: The nodes' pairs of neighbours, where a draw needs them.
     """
 
     roots: Any
     mine: Any
-    sending: Any
-    receiving: Any
-    hearing: Any
+    rounds: tuple[GivenRound, ...]
+    pairs: Any
+
+
+class Advance(Protocol):
+    """Takes a run on by some epochs."""
+
+    def __call__(self, given: Given, carry: Carry, first: np.int32, stop: np.int32, /) -> Carry:
+        """Epochs first..stop-1; the given carry is used up."""
+        ...
+
+
+class Evaluate(Protocol):
+    """Looks at a run's models."""
+
+    def __call__(self, carry: Carry, /) -> "tuple[dict[str, jax.Array], dict[str, jax.Array]]":
+        """Metrics of every node [nodes, seeds], and of the mean model [seeds]."""
+        ...
 
 
 class Program(NamedTuple):
@@ -65,14 +95,23 @@ class Program(NamedTuple):
     Attributes:
         given: What does not change.
         start: The first carry.
-        advance: (given, carry, first epoch, one past the last) -> carry; the given carry is used up.
-        evaluate: (carry) -> figures of every node [nodes, seeds] and of the mean model [seeds].
+        advance: On by some epochs.
+        evaluate: Metrics of where it has come to.
     """
 
     given: Given
     start: Carry
-    advance: Callable[[Given, Carry, np.int32, np.int32], Carry]
-    evaluate: Callable[[Carry], "tuple[dict[str, jax.Array], dict[str, jax.Array]]"]
+    advance: Advance
+    evaluate: Evaluate
+
+
+class _Run(NamedTuple):
+    """What is compiled: an algorithm on a problem, spread over devices."""
+
+    algorithm: Algorithm
+    problem: Problem
+    layout: Layout
+    dtype: "np.dtype[Any]"
 
 
 def program(
@@ -80,13 +119,16 @@ def program(
 ) -> Program:
     """Compiles a run of an algorithm on a problem."""
     secure.require(algorithm, problem, dtype)
-    given, specs = _given(algorithm, problem, layout, seeds, dtype)
+    test_data = problem.test_data()
+    fitting = check.require_fitting(algorithm, problem, test_data, dtype)
+    this = _Run(algorithm, problem, layout, np.dtype(dtype))
+    given, specs = _given(this, seeds)
     everything = layout.by_node_and_seed
-    rounds = partial(_rounds, algorithm, problem, layout, np.dtype(dtype))
+    rounds = partial(_rounds, this)
     advance = jax.shard_map(
         rounds, mesh=layout.mesh, in_specs=(specs, everything, Spec(), Spec()), out_specs=everything, check_vma=False
     )
-    test = jax.tree.map(lambda leaf: layout.put(_cast(leaf, dtype), Spec()), problem.test_data())
+    test = jax.tree.map(lambda leaf: layout.put(_cast(leaf, dtype), Spec()), test_data)
     evaluate = jax.jit(
         jax.shard_map(
             partial(_evaluate, problem, layout),
@@ -96,29 +138,53 @@ def program(
             check_vma=False,
         )
     )
-    model = np.zeros((layout.filled_nodes, layout.filled_seeds, *problem.shape), dtype)
-    state = jax.tree.map(lambda leaf: layout.put(np.asarray(leaf), everything), algorithm.init(jnp.asarray(model)))
-    nothing = np.zeros((layout.filled_nodes, layout.filled_seeds), dtype)
-    first = Carry(state, layout.put(nothing, everything), layout.put(nothing.copy(), everything))
+    first = _start(this, given, fitting)
     # Compiled here, not at the first call, so that training can be timed by itself.
-    if secure.is_secure(algorithm.plan):
-        forward = _with_noise(algorithm, problem, layout, rounds, (given, specs), first)
+    if secure.is_secure(algorithm.setup):
+        forward = _with_noise(this, rounds, (given, specs), first)
     else:
         forward = jax.jit(advance, donate_argnums=1).lower(given, first, np.int32(1), np.int32(2)).compile()
     return Program(given, first, forward, lambda carry: evaluate(carry.state, test))
 
 
-def _with_noise(
-    algorithm: Algorithm,
-    problem: Problem,
-    layout: Layout,
-    rounds: Callable[..., Carry],
-    placed: tuple[Given, Given],
-    start: Carry,
-) -> Callable[[Given, Carry, np.int32, np.int32], Carry]:
+def _start(this: _Run, given: Given, fitting: check.Fitting) -> Carry:
+    """The first carry: the state of every node at the public start."""
+    layout, problem = this.layout, this.problem
+
+    def begin(root: jax.Array, number: jax.Array, mine: Any) -> Any:
+        start = node.start(problem, noise.start_key(root), number).astype(this.dtype)
+        if not fitting.start_gradients:
+            return this.algorithm.init(start, _no_gradient(problem))
+        key = jax.random.wrap_key_data(noise.at_node(noise.at_epoch(root, Purpose.BATCH, 0), number))
+        return this.algorithm.init(start, node.local(problem, mine, key))
+
+    numbers = jnp.arange(layout.filled_nodes)
+    mine = given.mine if fitting.start_gradients else None
+    of_seeds = jax.vmap(begin, in_axes=(0, None, None))
+    state = jax.jit(jax.vmap(of_seeds, in_axes=(None, 0, 0)))(given.roots, numbers, mine)
+    everything = layout.by_node_and_seed
+    nothing = np.zeros((layout.filled_nodes, layout.filled_seeds), this.dtype)
+    # From the host, so that no two leaves share one buffer: buffers are used up.
+    return Carry(
+        jax.tree.map(lambda leaf: layout.put(np.array(leaf), everything), state),
+        layout.put(nothing, everything),
+        layout.put(nothing.copy(), everything),
+        {name: layout.put(nothing.copy(), everything) for name in fitting.info},
+    )
+
+
+def _no_gradient(problem: Problem) -> Local:
+    def refuse(point: jax.Array) -> jax.Array:
+        raise AssertionError(f"init takes no gradient, as was found out by shape, and asks for one at {point}")
+
+    return Local(refuse, refuse, problem.project)
+
+
+def _with_noise(this: _Run, rounds: Any, placed: tuple[Given, Given], start: Carry) -> Advance:
     """`advance` for noise that comes from the host."""
     given, specs = placed
-    everything, feed = layout.by_node_and_seed, secure.feeder(algorithm, problem, layout)
+    layout = this.layout
+    everything, feed = layout.by_node_and_seed, secure.feeder(this.algorithm, this.problem, layout)
     advance = jax.shard_map(
         rounds,
         mesh=layout.mesh,
@@ -126,9 +192,9 @@ def _with_noise(
         out_specs=everything,
         check_vma=False,
     )
-    ahead = secure.epochs_ahead(algorithm, problem, layout)
+    ahead = secure.epochs_ahead(this.algorithm, this.problem, layout)
     nothing = jax.ShapeDtypeStruct(
-        (ahead, layout.filled_nodes, layout.filled_seeds, problem.dim),
+        (ahead, layout.filled_nodes, layout.filled_seeds, this.problem.dim),
         np.float64,
         sharding=NamedSharding(layout.mesh, secure.by_epoch(layout)),
     )
@@ -143,24 +209,32 @@ def _with_noise(
     return forward
 
 
-def _given(
-    algorithm: Algorithm, problem: Problem, layout: Layout, seeds: tuple[int, ...], dtype: DTypeLike
-) -> tuple[Given, Given]:
+def _given(this: _Run, seeds: tuple[int, ...]) -> tuple[Given, Given]:
     """What does not change, on its devices, and how it is spread over them."""
+    layout, algorithm = this.layout, this.algorithm
     filled = seeds + (seeds[-1],) * (layout.filled_seeds - len(seeds))
-    tables = algorithm.sending, algorithm.receiving
-    hearing = mix.hearing(algorithm.medium, layout.filled_nodes)
-    given = Given(noise.roots(filled), problem.local_data(), algorithm.sending, algorithm.receiving, hearing)
-    sending, receiving = (
-        jax.tree.map(lambda leaf: Spec() if leaf.ndim == 1 else layout.by_row_and_node, table) for table in tables
+    rounds = tuple(
+        GivenRound(one.sending, one.receiving, one.channel.lists(layout.filled_nodes)) for one in algorithm.rounds
     )
-    mine, lists = (jax.tree.map(lambda _: layout.by_node, part) for part in (given.mine, hearing))
-    specs = Given(layout.by_seed, mine, sending, receiving, lists)
+    given = Given(noise.roots(filled), this.problem.local_data(), rounds, draws.pairs(algorithm))
+
+    def of_tables(tables: Any) -> Any:
+        return jax.tree.map(lambda leaf: Spec() if leaf.ndim == 1 else layout.by_row_and_node, tables)
+
+    def of_nodes(tree: Any) -> Any:
+        return jax.tree.map(lambda _: layout.by_node, tree)
+
+    specs = Given(
+        layout.by_seed,
+        of_nodes(given.mine),
+        tuple(GivenRound(of_tables(one.sending), of_tables(one.receiving), of_nodes(one.lists)) for one in rounds),
+        of_nodes(given.pairs),
+    )
 
     def place(leaf: Any, spec: Spec) -> jax.Array:
         if spec not in (Spec(), layout.by_seed):
             leaf = layout.fill(leaf, axis=0 if spec == layout.by_node else 1)
-        return layout.put(leaf if isinstance(leaf, jax.Array) else _cast(leaf, dtype), spec)
+        return layout.put(leaf if isinstance(leaf, jax.Array) else _cast(leaf, this.dtype), spec)
 
     return jax.tree.map(place, given, specs), specs
 
@@ -171,76 +245,87 @@ def _cast(leaf: Any, dtype: DTypeLike) -> Any:
 
 
 def _rounds(
-    algorithm: Algorithm,
-    problem: Problem,
-    layout: Layout,
-    dtype: "np.dtype[Any]",
-    given: Given,
-    carry: Carry,
-    first: jax.Array,
-    stop: jax.Array,
-    integers: jax.Array | None = None,
+    this: _Run, given: Given, carry: Carry, first: jax.Array, stop: jax.Array, integers: jax.Array | None = None
 ) -> Carry:
     """Epochs first..stop-1 of the nodes (or seeds) of one device; `integers` are the noise that comes from the host."""
-    numbers = layout.own_numbers()
-    model_bytes = math.prod(problem.shape) * len(given.roots) * dtype.itemsize
-    block = _together(len(numbers), 4 * model_bytes + problem.bytes_per_gradient)
-    links = given.hearing.gains.shape[1:] if isinstance(algorithm.medium, Slots) else ()
+    problem, numbers = this.problem, this.layout.own_numbers()
+    model_bytes = math.prod(problem.shape) * len(given.roots) * this.dtype.itemsize
+    block = _nodes_per_block(len(numbers), 4 * model_bytes + problem.bytes_per_gradient)
 
     def one_epoch(epoch: jax.Array, carry: Carry) -> Carry:
-        signal_keys, batch_keys = (
-            jax.vmap(lambda root, purpose=purpose: noise.at_epoch(root, purpose, epoch))(given.roots)
-            for purpose in (Purpose.SIGNAL, Purpose.BATCH)
-        )
-        if integers is None:
-            stream = noise.stream(signal_keys, problem.dim)
-            # In a loop of its own: what a loop writes is kept, while plain code would draw anew wherever noise is used.
-            drawn = jax.lax.map(lambda number: noise.normal(stream, number, dtype), _link_numbers(numbers, links))
-        else:
-            drawn = integers[epoch - first]
-        drawn = drawn.reshape(len(numbers), *links, len(given.roots), *problem.shape)
-        transmit = jax.vmap(algorithm.send, in_axes=(None, 0, 0))  # over seeds
-        transmit = jax.vmap(transmit, in_axes=(0, None, 0)) if links else transmit
-        here = _at(epoch, given.sending, (len(numbers), *links))
-        sent = jax.vmap(transmit)(here, carry.state, drawn)
-        lists, hear = mix.channel(algorithm.medium, given.hearing, sent, layout)
-
-        def receive(
-            number: jax.Array, here: Any, mine: Any, state: Any, sent: jax.Array, listed: Any
-        ) -> tuple[Any, jax.Array]:
-            """One node's next state and the energy it sent, for all seeds."""
-
-            def one(key: jax.Array, state: Any, sent: jax.Array, heard: jax.Array) -> Any:
-                key = jax.random.wrap_key_data(noise.at_node(key, number))
-                local = Local(
-                    lambda point: problem.gradient_at_public(point, mine, key),
-                    lambda point: problem.gradient_at_private(point, mine, key),
-                    problem.project,
-                )
-                return algorithm.update(here, state, sent, heard, local)
-
-            following = jax.vmap(one, in_axes=(0, 0, len(links), 0))(batch_keys, state, sent, hear(listed))
-            energy = jnp.sum(sent * sent, axis=range(1 + len(links), sent.ndim))
-            return following, energy.max(axis=0) if links else energy
-
-        here = _at(epoch, given.receiving, (len(numbers),))
-        state, energy = _over_nodes(block, receive, (numbers, here, given.mine, carry.state, sent, lists))
-        return Carry(state, energy, jnp.maximum(carry.loudest, energy))
+        secret = None if integers is None else integers[epoch - first]
+        state, info = carry.state, carry.info
+        energy = jnp.zeros_like(carry.sent)
+        for number in range(len(this.algorithm.rounds)):
+            state, left, sent = _one_round(this, number, given, (epoch, numbers, block), state, secret)
+            info = info | left
+            energy = sent if number == 0 else jnp.maximum(energy, sent)
+        return Carry(state, energy, jnp.maximum(carry.loudest, energy), info)
 
     return jax.lax.fori_loop(first, stop, one_epoch, carry)
 
 
-def _link_numbers(numbers: jax.Array, links: tuple[int, ...]) -> jax.Array:
-    """[nodes], or [nodes x links] where a node has a signal for each: whose noise to draw."""
-    return (numbers[:, None] * links[0] + jnp.arange(links[0])).ravel() if links else numbers
+def _one_round(
+    this: _Run, number: int, given: Given, when: tuple[jax.Array, jax.Array, int], state: Any, secret: jax.Array | None
+) -> tuple[Any, Info, jax.Array]:
+    """One round of all nodes of a device: their next states, what they leave for people, and the energy they sent."""
+    one, fixed, problem = this.algorithm.rounds[number], given.rounds[number], this.problem
+    epoch, numbers, block = when
+    batch_keys = jax.vmap(lambda root: noise.at_epoch(root, Purpose.BATCH, epoch))(given.roots)
+    drawn, axes = _drawn(this, number, given, when, secret)
+    signal_axis, heard_axis = (int(several is not None) for several in (one.channel.signals, one.channel.neighbours))
+    transmit = jax.vmap(partial(node.transmit, one), in_axes=(None, 0, axes), out_axes=signal_axis)  # over seeds
+    here = node.constants_at(fixed.sending, epoch, len(numbers))
+    sent = jax.vmap(transmit)(here, state, drawn)
+    moment = Moment(epoch, numbers, _receiver_noise(this, number, given.roots, epoch))
+    lists, hear = one.channel.deliver(fixed.lists, sent, moment, this.layout.exchange)
+
+    def receive(
+        number: jax.Array, here: Any, mine: Any, state: Any, sent: jax.Array, listed: Any
+    ) -> tuple[Any, Info, jax.Array]:
+        """One node's next state, its metrics and the energy it sent, for all seeds."""
+
+        def of_seed(key: jax.Array, state: Any, sent: jax.Array, heard: jax.Array) -> node.Received:
+            local = node.local(problem, mine, jax.random.wrap_key_data(noise.at_node(key, number)))
+            return node.receive(one, here, state, sent, heard, local)
+
+        received = jax.vmap(of_seed, in_axes=(0, 0, signal_axis, heard_axis))(batch_keys, state, sent, hear(listed))
+        return received.state, received.info, one.channel.energy(sent)
+
+    here = node.constants_at(fixed.receiving, epoch, len(numbers))
+    found: tuple[Any, Info, jax.Array] = _over_nodes(block, receive, (numbers, here, given.mine, state, sent, lists))
+    return found
 
 
-def _at(epoch: jax.Array, tables: Any, shape: tuple[int, ...]) -> Any:
-    """The tables' entries for an epoch, each of the given shape."""
-    return jax.tree.map(lambda table: jnp.broadcast_to(table[jnp.minimum(epoch, len(table)) - 1], shape), tables)
+def _drawn(
+    this: _Run, number: int, given: Given, when: tuple[jax.Array, jax.Array, int], secret: jax.Array | None
+) -> tuple[dict[str, jax.Array], dict[str, int]]:
+    """The draws of a round by name, [nodes, owners..., seeds, ...], and behind the nodes the axis of seeds in each."""
+    epoch, numbers, _ = when
+    gains, shape = this.algorithm.setup.network.gains, this.problem.shape
+    drawn, axes = {}, {}
+    for name, source in draws.sources(this.algorithm, number).items():
+        several = draws.owners(source.draw, gains)
+        if source.draw.law == "discrete gaussian" and secret is not None:
+            values = secret
+        else:
+            place = (this.problem.dim, several, given.pairs)
+            values = draws.draw_all(source, given.roots, epoch, numbers, place, this.dtype)
+        drawn[name] = values.reshape(len(numbers), *several, len(given.roots), *shape)
+        axes[name] = len(several)
+    return drawn, axes
 
 
-def _over_nodes(block: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def _receiver_noise(this: _Run, number: int, roots: jax.Array, epoch: jax.Array) -> Any:
+    def of(receiver: jax.Array) -> jax.Array:
+        keys = jax.vmap(lambda root: noise.receiver_key(root, epoch, number))(roots)
+        drawn = noise.normal(noise.stream(keys, this.problem.dim), receiver, this.dtype)
+        return drawn.reshape(len(roots), *this.problem.shape)
+
+    return of
+
+
+def _over_nodes(block: int, function: Any, arguments: tuple[Any, ...]) -> Any:
     """A function of one node for all nodes, in blocks."""
     nodes = len(arguments[0])
     if block >= nodes:
@@ -248,7 +333,7 @@ def _over_nodes(block: int, function: Callable[..., Any], arguments: tuple[Any, 
     return jax.lax.map(lambda these: function(*these), arguments, batch_size=block)
 
 
-def _together(nodes: int, bytes_per_node: int) -> int:
+def _nodes_per_block(nodes: int, bytes_per_node: int) -> int:
     """How many nodes to take at once: as many as fit in the cache, or all where not even one does."""
     fit = min(nodes, _BLOCK_BYTES // bytes_per_node) or nodes
     # A block that divides the nodes leaves no remainder to compile for, if one of about that size does.
@@ -258,18 +343,20 @@ def _together(nodes: int, bytes_per_node: int) -> int:
 def _evaluate(
     problem: Problem, layout: Layout, state: Any, test: Any
 ) -> "tuple[dict[str, jax.Array], dict[str, jax.Array]]":
-    """Figures of every node's own and published model, and of the mean model."""
+    """Metrics of every node's own and published model, and of the mean model."""
 
     def of(models: jax.Array) -> dict[str, jax.Array]:
-        return _over_nodes(
+        found: dict[str, jax.Array] = _over_nodes(
             max(1, _MODELS_PER_EVALUATION // models.shape[1]),
             jax.vmap(lambda model: problem.evaluate(model, test)),
             (models,),
         )
+        return found
 
     own, published = of(state.own), of(state.published)
-    mean = layout.sum_over_nodes(state.own) / layout.nodes
-    spread = layout.sum_over_nodes(jnp.sum((state.own - mean) ** 2, axis=range(2, state.own.ndim))) / layout.nodes
+    total = layout.exchange.total
+    mean = total(state.own) / layout.nodes
+    spread = total(jnp.sum((state.own - mean) ** 2, axis=range(2, state.own.ndim))) / layout.nodes
     of_mean = jax.vmap(lambda model: problem.evaluate(model, test))(mean)
     return (
         {f"own_{name}": value for name, value in own.items()}

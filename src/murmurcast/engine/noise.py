@@ -1,4 +1,4 @@
-"""Randomness by key: every draw comes from (seed, purpose, epoch, node), so nothing depends on order or on who draws.
+"""Randomness by key: every draw comes from (seed, purpose, epoch, round, draw, owner), so nothing depends on order.
 
 The cipher is Threefry, as in `jax.random`, with the node in the upper half of the counter and the coordinate in the
 lower; node 0 draws exactly what `jax.random.normal` draws. JAX keeps the cipher's rounds in a loop, which on a CPU
@@ -9,7 +9,7 @@ For simulation only: whoever knows the seed knows the noise, and float32 normals
 
 import math
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,8 +24,11 @@ _ONE = {np.dtype(np.float32): 0x3F800000, np.dtype(np.float64): 0x3FF00000000000
 class Purpose(IntEnum):
     """What a draw is for; never renumber, or old seeds give new numbers."""
 
-    SIGNAL = 1
+    SIGNAL = 1  # the first draw of the first round
     BATCH = 2
+    DRAW = 3  # all other draws of all rounds
+    RECEIVER = 4
+    START = 5
 
 
 class Stream(NamedTuple):
@@ -52,9 +55,28 @@ def at_epoch(root: jax.Array, purpose: Purpose, epoch: ArrayLike) -> jax.Array:
     return at_node(at_node(root, int(purpose)), epoch)
 
 
+def draw_key(root: jax.Array, epoch: ArrayLike, round_number: int, draw_number: int) -> jax.Array:
+    """[2] the key of a round's draw in an epoch: no two draws share one, by construction."""
+    if round_number == draw_number == 0:
+        return at_epoch(root, Purpose.SIGNAL, epoch)
+    return at_node(at_node(at_epoch(root, Purpose.DRAW, epoch), round_number), draw_number)
+
+
+def receiver_key(root: jax.Array, epoch: ArrayLike, round_number: int) -> jax.Array:
+    """[2] the key of the receivers' own noise in a round."""
+    return at_node(at_epoch(root, Purpose.RECEIVER, epoch), round_number)
+
+
+def start_key(root: jax.Array) -> jax.Array:
+    """[2] the key of the public start."""
+    return at_node(root, int(Purpose.START))
+
+
 def at_node(key: jax.Array, number: ArrayLike) -> jax.Array:
     """[2] a new key from a key and the number of a node (or any number below 2^32)."""
-    return jnp.stack(_threefry(key[0], key[1], jnp.uint32(0), jnp.asarray(number).astype(jnp.uint32)))
+    # One encryption by the same cipher, as JAX has it: keys are few, and the written-out rounds take long to trace.
+    folded = jax.random.fold_in(jax.random.wrap_key_data(key), jnp.asarray(number).astype(jnp.uint32))
+    return jax.random.key_data(folded)
 
 
 def stream(keys: jax.Array, size: int) -> Stream:
@@ -64,18 +86,29 @@ def stream(keys: jax.Array, size: int) -> Stream:
 
 
 def normal(stream: Stream, number: ArrayLike, dtype: DTypeLike) -> jax.Array:
-    """[seeds x size] standard normal draws of a node, or of a link by its number."""
+    """[seeds x size] standard normal draws of a node, or of a link or pair by its number."""
+    kind = np.dtype(dtype)
+    return kind.type(math.sqrt(2)) * jax.lax.erf_inv(_between_minus_one_and_one(stream, number, kind))
+
+
+def laplace(stream: Stream, number: ArrayLike, dtype: DTypeLike) -> jax.Array:
+    """[seeds x size] Laplace draws of scale 1."""
+    unit = _between_minus_one_and_one(stream, number, np.dtype(dtype))
+    return -jnp.sign(unit) * jnp.log1p(-jnp.abs(unit))
+
+
+def _between_minus_one_and_one(stream: Stream, number: ArrayLike, kind: "np.dtype[Any]") -> jax.Array:
+    """[seeds x size] uniform draws, neither end among them."""
     upper = jnp.asarray(number).astype(jnp.uint32)
     left, right = _threefry(stream.left, stream.right, upper, stream.coordinate)
-    kind = np.dtype(dtype)
     if kind == np.float32:
         bits = (left ^ right) >> jnp.uint32(9)
     else:
         bits = ((left.astype(jnp.uint64) << jnp.uint64(32)) | right) >> jnp.uint64(12)
-    # Random bits make a number in [1, 2), hence one in (-1, 1), hence a normal by its inverse distribution.
+    # Random bits make a number in [1, 2), hence one in (-1, 1).
     unit = jax.lax.bitcast_convert_type(bits | bits.dtype.type(_ONE[kind]), kind) - kind.type(1)
     least = np.nextafter(kind.type(-1), kind.type(0))
-    return kind.type(math.sqrt(2)) * jax.lax.erf_inv(jnp.maximum(least, unit * (kind.type(1) - least) + least))
+    return jnp.maximum(least, unit * (kind.type(1) - least) + least)
 
 
 def _threefry(

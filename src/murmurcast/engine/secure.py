@@ -17,13 +17,16 @@ import numpy as np
 from jax.sharding import PartitionSpec as Spec
 
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms import registry
+from murmurcast.algorithms.base import Again, Algorithm, Draw
+from murmurcast.algorithms.early_end import has_drops
 from murmurcast.algorithms.grid_noise import integer_std
 from murmurcast.engine import discrete
 from murmurcast.engine.discrete import Source, Words
 from murmurcast.engine.sharding import Layout
 from murmurcast.errors import Error
-from murmurcast.planning.plan import Plan
+from murmurcast.planning.setup import Setup
+from murmurcast.privacy.conversion import epsilon_of
 from murmurcast.problems.base import Problem
 
 _INTEGERS_PER_CALL = 2**17  # integers drawn at once: enough to make a call worth its while
@@ -33,9 +36,9 @@ _EXPONENTIAL_OFF = 16 * 2.0**-53  # 8 roundings of it, and 8 of what it is compa
 _MAX_RADIUS_IN_STEPS = 2.0**51
 
 
-def is_secure(plan: Plan) -> bool:
-    """Whether a plan's promise is about secure noise."""
-    return plan.budget.noise_source == "secure"
+def is_secure(setup: Setup) -> bool:
+    """Whether a setup's promise is about secure noise."""
+    return setup.budget.noise_source == "secure"
 
 
 def source() -> Source:
@@ -92,7 +95,7 @@ def draw(std: FloatArray, size: int, from_: tuple[Source, ...]) -> FloatArray:
 def epochs_ahead(algorithm: Algorithm, problem: Problem, layout: Layout) -> int:
     """For how many epochs noise is drawn at once: small networks save calls by it."""
     each = layout.filled_nodes * layout.filled_seeds * problem.dim
-    return max(1, min(_MAX_INTEGERS_AHEAD // each, algorithm.plan.schedule.epochs))
+    return max(1, min(_MAX_INTEGERS_AHEAD // each, algorithm.epochs))
 
 
 def by_epoch(layout: Layout) -> Spec:
@@ -105,7 +108,7 @@ def feeder(algorithm: Algorithm, problem: Problem, layout: Layout) -> Callable[[
 
     It returns integers [epochs ahead, nodes, seeds, dim], 0 where nobody looks: epochs from `stop` on, and fillers.
     """
-    std, from_ = integer_std(algorithm.sending), sources()
+    std, from_ = integer_std(algorithm.rounds[0].sending), sources()
     shape = (epochs_ahead(algorithm, problem, layout), layout.filled_nodes, layout.filled_seeds, problem.dim)
 
     def feed(first: int, stop: int) -> jax.Array:
@@ -121,13 +124,15 @@ def feeder(algorithm: Algorithm, problem: Problem, layout: Layout) -> Callable[[
 
 
 def require(algorithm: Algorithm, problem: Problem, dtype: Any) -> None:
-    """What secure noise needs, where a plan asks for it: Algorithm 1, float64, a grid that is fine enough."""
-    plan = algorithm.plan
-    if not is_secure(plan):
+    """What secure noise needs, where a setup asks for it: noise on a grid, float64, a grid that is fine enough."""
+    setup = algorithm.setup
+    if not is_secure(setup):
         return
-    if algorithm.name != "power-controlled":
+    on_grid = [isinstance(draw, Draw) and draw.law == "discrete gaussian" for draw in _all_draws(algorithm)]
+    if len(algorithm.rounds) != 1 or on_grid != [True]:
+        fit = ", ".join(f'"{method.name}"' for method in registry.methods() if method.secure)
         raise Error(
-            f'secure noise is for "power-controlled", and the algorithm is "{algorithm.name}"',
+            f'secure noise is for {fit}, and the algorithm is "{algorithm.name}"',
             hint='set privacy.noise_source = "seeded": nothing is claimed for such a run',
         )
     if np.dtype(dtype) != np.float64:
@@ -135,14 +140,14 @@ def require(algorithm: Algorithm, problem: Problem, dtype: Any) -> None:
             "secure noise needs float64: its bounds are about that arithmetic",
             hint='set run.precision = "float64" (precision="float64" in Python)',
         )
-    if hasattr(algorithm.receiving, "sends"):
+    if has_drops(algorithm):
         raise Error("no node can drop out of a run with secure noise", hint="leave run.drops out")
-    if problem.clipping == "none":
+    if not problem.gradient_clip.bounds:
         raise Error(
             "gradients are not clipped, so secure noise would protect nothing",
             hint='set problem.clipping to "node" or "example", or privacy.noise_source = "seeded"',
         )
-    if not np.isfinite(plan.curve.epsilon(algorithm.promise.mu, plan.budget.delta)).all():
+    if not all(np.isfinite(epsilon_of(part, setup.budget.delta)).all() for part in algorithm.releases):
         raise Error(
             "the noise is so small against the gradients that secure noise bounds nothing: no draw goes beyond 16 "
             "standard deviations",
@@ -151,6 +156,10 @@ def require(algorithm: Algorithm, problem: Problem, dtype: Any) -> None:
     _require_fine(algorithm, problem)
     _require_exponential()
     source()  # says so now if it cannot be had
+
+
+def _all_draws(algorithm: Algorithm) -> list[Draw | Again]:
+    return [draw for one in algorithm.rounds for draw in one.draws.values()]
 
 
 def _require_exponential() -> None:
@@ -169,7 +178,7 @@ def _require_exponential() -> None:
 def _require_fine(algorithm: Algorithm, problem: Problem) -> None:
     """A ball is so small against the grid that its projection is off by less than a quarter step in each coordinate."""
     boxed = getattr(problem, "box", None) is not None  # clipping to a box is exact
-    spacing = float(np.min(algorithm.sending.spacing))
+    spacing = float(np.min(algorithm.rounds[0].sending.spacing))
     if boxed or problem.radius is None:
         return
     largest = _MAX_RADIUS_IN_STEPS * np.sqrt(problem.dim) * spacing / (problem.dim + 32)

@@ -1,6 +1,7 @@
 """How the work is spread over devices: by nodes, or by seeds where the whole problem is small.
 
-Arrays are [nodes, seeds, ...]. Both axes are filled up to a multiple of the number of devices.
+Arrays are [nodes, seeds, ...]. Both axes are filled up to a multiple of the number of devices. `put`, `take` and
+`exchange` are the only ways between host and devices and between shards.
 """
 
 import contextlib
@@ -13,6 +14,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 from numpy.typing import NDArray
+
+from murmurcast.engine.compile_cache import use_compile_cache
 
 _SMALL = 2**20  # bytes of data and models that every core may hold a copy of
 
@@ -55,12 +58,12 @@ class Layout(NamedTuple):
     @property
     def filled_nodes(self) -> int:
         """Nodes, filled up."""
-        return self._filled(self.nodes) if self.axis == "node" else self.nodes
+        return self.filled_up(self.nodes) if self.axis == "node" else self.nodes
 
     @property
     def filled_seeds(self) -> int:
         """Seeds, filled up."""
-        return self._filled(self.seeds) if self.axis == "seed" else self.seeds
+        return self.filled_up(self.seeds) if self.axis == "seed" else self.seeds
 
     def fill(self, array: NDArray[Any], axis: int = 0) -> NDArray[Any]:
         """The array with its node axis filled up by copies of the last node, whose results nobody reads."""
@@ -73,17 +76,28 @@ class Layout(NamedTuple):
         """The array on its devices."""
         return jax.device_put(array, NamedSharding(self.mesh, spec))
 
-    def gather_nodes(self, values: jax.Array) -> jax.Array:
-        """Inside a device's program: [all nodes, ...] from every device's own nodes."""
-        return jax.lax.all_gather(values, "node", tiled=True) if self.axis == "node" else values
+    def put_filled(self, tree: Any) -> Any:
+        """Arrays [nodes, seeds, ...] of the host on their devices, both axes filled up by copies of the last."""
 
-    def sum_over_nodes(self, values: jax.Array) -> jax.Array:
-        """Inside a device's program: the sum of [own nodes, ...] over all devices, fillers left out."""
-        if self.axis == "seed":
-            return values.sum(axis=0)
-        mine = jax.lax.axis_index("node") * len(values) + np.arange(len(values)) < self.nodes
-        shape = (-1,) + (1,) * (values.ndim - 1)
-        return jax.lax.psum((values * mine.reshape(shape)).sum(axis=0), "node")
+        def one(leaf: NDArray[Any]) -> jax.Array:
+            missing = self.filled_seeds - leaf.shape[1]
+            leaf = np.pad(leaf, [(0, missing if axis == 1 else 0) for axis in range(leaf.ndim)], mode="edge")
+            return self.put(self.fill(leaf), self.by_node_and_seed)
+
+        return jax.tree.map(one, tree)
+
+    def take(self, tree: Any) -> Any:
+        """Arrays [nodes, seeds, ...] of the devices as NumPy arrays of the real nodes and seeds."""
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[: self.nodes, : self.seeds], tree)
+
+    def take_by_seed(self, tree: Any) -> Any:
+        """Arrays [seeds, ...] of the devices as NumPy arrays of the real seeds."""
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[: self.seeds], tree)
+
+    @property
+    def exchange(self) -> "Exchange":
+        """What channels reach other shards with, inside a device's program."""
+        return Exchange(self)
 
     def own_numbers(self) -> jax.Array:
         """Inside a device's program: [own nodes] the numbers of its nodes."""
@@ -91,12 +105,32 @@ class Layout(NamedTuple):
         numbers = jnp.arange(own)
         return numbers + jax.lax.axis_index("node") * own if self.axis == "node" else numbers
 
-    def _filled(self, count: int) -> int:
+    def filled_up(self, count: int) -> int:
+        """The next multiple of the number of devices."""
         return -(-count // self.mesh.size) * self.mesh.size
+
+
+class Exchange(NamedTuple):
+    """Between the shards of a layout."""
+
+    layout: Layout
+
+    def gather(self, values: jax.Array) -> jax.Array:
+        """[all nodes, ...] from every device's own nodes."""
+        return jax.lax.all_gather(values, "node", tiled=True) if self.layout.axis == "node" else values
+
+    def total(self, values: jax.Array) -> jax.Array:
+        """The sum of [own nodes, ...] over all devices, fillers left out."""
+        if self.layout.axis == "seed":
+            return values.sum(axis=0)
+        mine = jax.lax.axis_index("node") * len(values) + np.arange(len(values)) < self.layout.nodes
+        shape = (-1,) + (1,) * (values.ndim - 1)
+        return jax.lax.psum((values * mine.reshape(shape)).sum(axis=0), "node")
 
 
 def layout(nodes: int, seeds: int, needed_bytes: int) -> Layout:
     """A layout for a run that needs so many bytes for data and models of one seed."""
+    use_compile_cache()
     devices = _devices()
     if needed_bytes <= _SMALL and seeds >= len(devices):
         return Layout(Mesh(np.array(devices), ("seed",)), "seed", nodes, seeds)

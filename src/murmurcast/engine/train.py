@@ -19,12 +19,12 @@ class Record(NamedTuple):
     Attributes:
         epoch: After which epoch.
         seconds: Training up to there, without compiling and evaluating.
-        figures: By name, [nodes, seeds] or [seeds].
+        metrics: By name, [nodes, seeds] or [seeds].
     """
 
     epoch: int
     seconds: float
-    figures: dict[str, NDArray[Any]]
+    metrics: dict[str, NDArray[Any]]
 
 
 class Point(NamedTuple):
@@ -61,22 +61,11 @@ def evaluate(program: Program, layout: Layout, point: Point) -> Point:
     """The point with one more record."""
     by_node, by_seed = program.evaluate(point.carry)
     sent = {"sent_power": point.carry.sent, "loudest": point.carry.loudest}
-    figures = {name: np.asarray(value)[: layout.nodes, : layout.seeds] for name, value in (by_node | sent).items()}
-    figures |= {name: np.asarray(value)[: layout.seeds] for name, value in by_seed.items()}
-    return point._replace(records=(*point.records, Record(point.epoch, point.seconds, figures)))
-
-
-def to_host(layout: Layout, carry: Carry) -> Carry:
-    """The carry of the real nodes and seeds, as NumPy arrays."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[: layout.nodes, : layout.seeds], carry)
+    metrics = layout.take(by_node | sent | point.carry.info) | layout.take_by_seed(by_seed)
+    return point._replace(records=(*point.records, Record(point.epoch, point.seconds, metrics)))
 
 
 def from_host(layout: Layout, like: Carry, leaves: list[NDArray[Any]]) -> Carry:
-    """The inverse of `to_host`, from its leaves, whatever the number of devices; `like` lends the structure."""
-
-    def filled(leaf: NDArray[Any]) -> jax.Array:
-        missing = layout.filled_seeds - leaf.shape[1]
-        leaf = np.pad(leaf, [(0, missing if axis == 1 else 0) for axis in range(leaf.ndim)], mode="edge")
-        return layout.put(layout.fill(leaf), layout.by_node_and_seed)
-
-    return jax.tree.unflatten(jax.tree.structure(like), [filled(leaf) for leaf in leaves])
+    """A carry from the leaves that `Layout.take` gave, whatever the number of devices; `like` lends the structure."""
+    carry: Carry = layout.put_filled(jax.tree.unflatten(jax.tree.structure(like), leaves))
+    return carry

@@ -3,14 +3,14 @@
 Nothing here computes; it turns plain values into objects and says clearly what does not fit.
 """
 
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from murmurcast._check import FloatArray
 from murmurcast._progress import Stage, quiet
+from murmurcast.algorithms import registry
 from murmurcast.errors import Error
 from murmurcast.experiments.schema import (
     AlgorithmSection,
@@ -26,16 +26,18 @@ from murmurcast.experiments.schema import (
 from murmurcast.network.files import EdgeList, read_gains
 from murmurcast.network.gains import Uniform
 from murmurcast.network.graph import Network
-from murmurcast.planning.plan import Budget, ClippedGradients, PowerRule
+from murmurcast.planning.plan import PowerRule
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget, ClippedGradients, Setup
 from murmurcast.privacy.certificate import PLAIN_BOUND
 
 if TYPE_CHECKING:
     from murmurcast.algorithms.base import Algorithm
+    from murmurcast.algorithms.method import Method
     from murmurcast.data.base import Dataset
     from murmurcast.data.partition import Partition
     from murmurcast.planning.plan import Plan
-    from murmurcast.planning.plan import Problem as PlannedProblem
+    from murmurcast.planning.setup import ProblemFacts
     from murmurcast.problems.base import Problem
 
 _SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topology: (needed, optional)
@@ -48,20 +50,23 @@ _SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topolog
     "erdos-renyi": (("nodes", "probability"), ()),
     "geometric": (("nodes",), ("radius",)),
 }
-_ALGORITHM_KEYS: "dict[str, tuple[str, ...]]" = {
-    "power-controlled": ("gradient_at", "publish"),
-    "noiseless": ("gradient_at", "publish"),
-    "mped2fl": ("gradient_at", "step_factor"),
-    "ped2fl": ("gradient_at", "step_factor"),
-    "local-only": ("step_factor",),
-    "central-dp": ("publish",),
-}
-_PROMISING = ("power-controlled", "central-dp")
 _SET_KEYS: "dict[str, tuple[str, ...]]" = {
     "least-squares": ("examples", "features", "heterogeneity"),
     "logistic": ("examples", "features", "classes"),
 }
 _ALL_SET_KEYS = tuple(dict.fromkeys(key for keys in _SET_KEYS.values() for key in keys))
+
+
+class Built(NamedTuple):
+    """What an experiment file comes to.
+
+    Attributes:
+        problem: What is learnt.
+        algorithm: How; it carries its setup, and with it the network.
+    """
+
+    problem: "Problem"
+    algorithm: "Algorithm"
 
 
 class Experiment(Section):
@@ -150,64 +155,98 @@ class Experiment(Section):
         self._require_known(problem)
         return problem
 
+    def build(self, folder: Path = Path(), on_stage: Stage = quiet) -> "Built":
+        """Problem and algorithm, ready to be run; every part is built once."""
+        on_stage("building the network")
+        network = self.build_network(folder)
+        problem = self.build_problem(network.nodes, folder, on_stage)
+        if self._method.needs_plan:
+            return Built(problem, self.build_algorithm(self.build_plan(folder, on_stage, problem, network)))
+        return Built(problem, self.build_algorithm(self.build_setup(folder, on_stage, problem, network)))
+
+    def build_setup(
+        self,
+        folder: Path = Path(),
+        on_stage: Stage = quiet,
+        problem: "ProblemFacts | None" = None,
+        network: Network | None = None,
+    ) -> Setup:
+        """What every method takes, for a problem and a network that are at hand or for what the file says of them."""
+        if network is None:
+            on_stage("building the network")
+            network = self.build_network(folder)
+        privacy, schedule = self.privacy, self.schedule
+        noise = schedule.noise_to_step
+        return Setup(
+            network=network,
+            problem=problem or self._planned_problem(network.nodes, folder, on_stage),
+            budget=Budget(
+                **privacy.model_dump(include={"epsilon", "delta", "target", "unit", "theta", "noise_source"})
+            ),
+            schedule=Schedule(
+                **schedule.model_dump(exclude={"noise_to_step"}),
+                noise_to_step=tuple(noise) if isinstance(noise, list) else noise,
+            ),
+        )
+
     def build_plan(
-        self, folder: Path = Path(), on_stage: Stage = quiet, problem: "PlannedProblem | None" = None
+        self,
+        folder: Path = Path(),
+        on_stage: Stage = quiet,
+        problem: "ProblemFacts | None" = None,
+        network: Network | None = None,
     ) -> "Plan":
         """The plan the file describes, for a problem that is at hand or for what the file says of one."""
         from murmurcast.planning.solve import plan
 
-        on_stage("building the network")
-        network = self.build_network(folder)
-        privacy, schedule, power = self.privacy, self.schedule, self.power
-        noise = schedule.noise_to_step
+        power, setup = self.power, self.build_setup(folder, on_stage, problem, network)
         return plan(
-            network,
-            problem or self._planned_problem(network.nodes, folder, on_stage),
-            Budget(**privacy.model_dump(include={"epsilon", "delta", "target", "unit", "theta", "noise_source"})),
-            Schedule(
-                **schedule.model_dump(exclude={"noise_to_step"}),
-                noise_to_step=tuple(noise) if isinstance(noise, list) else noise,
-            ),
+            setup.network,
+            setup.problem,
+            setup.budget,
+            setup.schedule,
             power=PowerRule(objective=power.objective, minimum=power.min, maximum=power.max, alpha=power.alpha),
             normaliser=self.network.normaliser,
             z=self.network.z,
             on_stage=on_stage,
         )
 
-    def build_algorithm(self, plan: "Plan") -> "Algorithm":
-        """The algorithm that carries the plan out, with the ends that [run] fixes."""
+    def build_algorithm(self, setup: Setup) -> "Algorithm":
+        """The algorithm for a setup or plan, with the ends that [run] fixes."""
         from murmurcast.algorithms.early_end import with_ends
 
-        section = self.algorithm
-        known = _ALGORITHM_KEYS[section.name]
-        given = {key: value for key in known if (value := getattr(section, key)) is not None}
-        word = section.name.replace("-", "_")
-        algorithm: Algorithm = getattr(import_module(f"murmurcast.algorithms.{word}"), word)(plan, **given)
-        return with_ends(algorithm, self.run.stop_after, self._drops())
+        method, options = self._method, self.algorithm.options
+        known = {option.name for option in method.options}
+        algorithm = method.make(setup, **method.checked({key: options[key] for key in options if key in known}))
+        return with_ends(algorithm._replace(name=method.name), self.run.stop_after, self._drops())
+
+    @property
+    def _method(self) -> "Method":
+        return registry.find(self.algorithm.name)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What may mislead; options of other algorithms may stay in a file, so that the name alone can change."""
-        section = self.algorithm
-        given = section.model_fields_set - {"name", *_ALGORITHM_KEYS[section.name]}
-        unused = tuple(f"algorithm.{key} has no meaning with {section.name} and is not used" for key in sorted(given))
-        nominal = "gradients are not clipped: every epsilon is nominal, and nothing is promised"
-        lines = (*unused, nominal) if self.problem.clipping == "none" else unused
-        sampled = self.problem.batch is not None and self.problem.clipping != "none"
-        return (*lines, PLAIN_BOUND) if sampled and section.name in _PROMISING else lines
+        """What may mislead; options of other methods may stay in a file, so that the name alone can change."""
+        name = self.algorithm.name
+        unused = set(self.algorithm.options) - {option.name for option in self._method.options}
+        lines = tuple(f"algorithm.{key} has no meaning with {name} and is not used" for key in sorted(unused))
+        if self.problem.clipping == "none":
+            return (*lines, "gradients are not clipped: every epsilon is nominal, and nothing is promised")
+        sampled = self.problem.batch is not None and not self._method.reason and self._method.sends
+        return (*lines, PLAIN_BOUND) if sampled else lines
 
     @property
     def plan_warnings(self) -> tuple[str, ...]:
         """What a plan shows that a run of this file would not keep."""
         lines = list(self.warnings)
         name, unit = self.algorithm.name, self.privacy.unit
-        if name != "power-controlled":
-            lines.append(f"this is the plan of power-controlled; what {name} promises, its run says")
+        if name != registry.DEFAULT:
+            lines.append(f"this is the plan of {registry.DEFAULT}; what {name} promises, its run says")
         refused = self.run.drops and self.privacy.noise_source == "secure"
         if (self.run.stop_after is not None or self.run.drops) and not refused:
             lines.append("this is the whole plan: run.stop_after and run.drops make a run of this file cost less")
         lines += self._secure_warnings()
-        if unit == "record" and self.algorithm.gradient_at == "own":
+        if unit == "record" and self.algorithm.options.get("gradient_at") == "own":
             lines.append('unit record needs gradient_at = "mixed": a run of this file is refused')
         if unit == "record" and self.problem.clipping == "node":
             lines.append('unit record needs clipping = "example": a run of this file is refused')
@@ -216,11 +255,10 @@ class Experiment(Section):
     def _secure_warnings(self) -> list[str]:
         if self.privacy.noise_source == "seeded":
             return []
-        seeds = self.run.seeds
+        seeds, fit = self.run.seeds, [method.name for method in registry.methods() if method.secure]
         several_seeds = seeds > 1 if isinstance(seeds, int) else len(seeds) > 1
         found = {
-            f"secure noise is for power-controlled, not {self.algorithm.name}": self.algorithm.name
-            != "power-controlled",
+            f"secure noise is for {', '.join(fit)}, not {self.algorithm.name}": not self._method.secure,
             'secure noise needs run.precision = "float64"': self.run.precision != "float64",
             "secure noise needs clipped gradients": self.problem.clipping == "none",
             "secure noise is for one seed": several_seeds,
@@ -254,7 +292,7 @@ class Experiment(Section):
             raise Error("there is no [data]", hint='say what to learn from: [data] name = "digits"')
         return self.data
 
-    def _planned_problem(self, nodes: int, folder: Path, on_stage: Stage) -> "PlannedProblem":
+    def _planned_problem(self, nodes: int, folder: Path, on_stage: Stage) -> "ProblemFacts":
         """What a plan must know; loads data only where the number of examples per node follows from it."""
         section, privacy = self.problem, self.privacy
         examples = section.batch or privacy.examples_per_node

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from murmurcast import _check
+from murmurcast.algorithms import registry
 from murmurcast.errors import Error
 from murmurcast.experiments.build import Experiment
 from murmurcast.experiments.schema import Gain, PartitionRule
@@ -49,9 +50,11 @@ def parse(content: bytes, name: str, overrides: "Mapping[str, str] | None" = Non
         _override(values, key, value)
     _require_plain(values)
     try:
-        return Experiment.model_validate(values)
+        experiment = Experiment.model_validate(values)
     except ValidationError as problem:
         raise _explained(problem) from None
+    _require_method(experiment)
+    return experiment
 
 
 def example_names() -> tuple[str, ...]:
@@ -97,6 +100,28 @@ def _require_plain(values: dict[str, Any]) -> None:
             raise Error(f"{key} has a number of more than 64 bits", hint="give a smaller one, or one with a point")
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         left += [(key, part, depth + 1) for part in inner]
+
+
+def _require_method(experiment: Experiment) -> None:
+    """The method is known, and every option is one of its own or of another's, and of its kind."""
+    section = experiment.algorithm
+    if ":" not in section.name and section.name not in registry.NAMES:
+        raise Error(
+            f'algorithm.name is "{section.name}"',
+            hint=f"{_check.nearest(section.name, registry.NAMES)}; a method of your own is named package.module:name",
+        )
+    if not section.options:
+        return
+    methods = (registry.find(section.name), *registry.methods())
+    for key, value in section.options.items():
+        method = next((one for one in methods if key in {option.name for option in one.options}), None)
+        if method is None:
+            known = {"name", *(option.name for one in methods for option in one.options)}
+            raise Error(f"unknown key algorithm.{key}", hint=_check.nearest(key, sorted(known)))
+        try:
+            method.checked({key: value})
+        except Error as problem:
+            raise Error(f"algorithm.{problem}", hint=problem.hint) from None
 
 
 def _explained(problem: ValidationError) -> Error:

@@ -1,9 +1,10 @@
 """What an experiment file may say, section by section: keys, types and defaults."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from murmurcast.algorithms.registry import DEFAULT
 from murmurcast.data.partition import Dirichlet, Iid, QuantitySkew, Shards, Sorted
 from murmurcast.network.gains import Constant, LogDistance, Rayleigh, Rician, Uniform
 from murmurcast.planning.schedule import Decay, NoiseTiming
@@ -15,7 +16,6 @@ PartitionRule = Annotated[
     BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value),
 ]
 Topology = Literal["diamond", "complete", "ring", "path", "star", "grid", "erdos-renyi", "geometric"]
-AlgorithmName = Literal["power-controlled", "mped2fl", "ped2fl", "noiseless", "local-only", "central-dp"]
 
 
 class Section(BaseModel):
@@ -102,13 +102,17 @@ class ProblemSection(Section):
     seed: int = 0
 
 
-class AlgorithmSection(Section):
-    """[algorithm]: how it is learnt."""
+class AlgorithmSection(BaseModel):
+    """[algorithm]: how it is learnt. Options are the method's own, and it checks them."""
 
-    name: AlgorithmName = "power-controlled"
-    gradient_at: Literal["mixed", "own"] | None = None
-    publish: Literal["last", "average"] | None = None
-    step_factor: float | None = None
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    name: str = DEFAULT
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What is said besides the name."""
+        return dict(self.model_extra or {})
 
 
 class RunSection(Section):

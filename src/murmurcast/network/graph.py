@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,7 +25,8 @@ class Network:
 
     Args:
         gains: [nodes, nodes], dense or sparse. `gains[i, j]` is the gain of the link FROM i TO j; 0 means no link.
-            Links are two-way (if i hears j then j hears i) but the two gains may differ. Kept as a `csr_array`.
+            The two gains of a link may differ, and a link may go one way only, for methods that allow it; every node
+            must be able to reach every other. Kept as a `csr_array`.
         power: Transmit power budget of every node, one number or [nodes].
         positions: [nodes, 2] where the nodes stand, if known.
     """
@@ -56,8 +58,32 @@ class Network:
 
     @property
     def degree(self) -> FloatArray:
-        """[nodes] how many neighbours each node has (d_i)."""
+        """[nodes] how many nodes hear each node (d_i); where links are two-way, as many as it hears."""
         return np.diff(self.gains.indptr).astype(np.float64)
+
+    @property
+    def heard_degree(self) -> FloatArray:
+        """[nodes] how many nodes each node hears."""
+        return np.bincount(self.gains.indices, minlength=self.nodes).astype(np.float64)
+
+    @cached_property
+    def one_way_link(self) -> tuple[int, int] | None:
+        """A link (from, to) that has none back; None where all links are two-way."""
+        support = csr_array((np.ones(self.gains.nnz), self.gains.indices, self.gains.indptr), shape=self.gains.shape)
+        sender, receiver = (support - support.T).tocoo().coords
+        one_way = ((int(i), int(j)) for i, j in zip(sender, receiver, strict=True) if support[i, j])
+        return next(one_way, None)
+
+    def require_two_way(self, what: str) -> None:
+        """All links are two-way, as some methods need; `what` says which."""
+        if self.one_way_link is None:
+            return
+        i, j = self.one_way_link
+        raise Error(
+            f"{what} needs two-way links: node {j} hears node {i} but not the other way round (gains[{i}, {j}] is "
+            f"{self.gains[i, j]:g}, gains[{j}, {i}] is 0)",
+            hint="give both gains (they may differ), set both to 0, or use a method for one-way links",
+        )
 
     @property
     def max_degree(self) -> int:
@@ -65,7 +91,7 @@ class Network:
         return int(self.degree.max())
 
     def neighbours(self, node: int) -> tuple[int, ...]:
-        """The nodes that hear `node` and that it hears."""
+        """The nodes that hear `node`; where links are two-way, it hears them too."""
         row = slice(self.gains.indptr[node], self.gains.indptr[node + 1])
         return tuple(int(j) for j in self.gains.indices[row])
 
@@ -181,10 +207,6 @@ def _valid_links(gains: ArrayLike | csr_array) -> csr_array:
         raise Error(
             f"gains[{own[0]}, {own[0]}] is not 0: node {own[0]} has a link to itself", hint="set the diagonal to 0"
         )
-    reverse = csr_array(links.T)
-    reverse.sort_indices()
-    if not (np.array_equal(links.indptr, reverse.indptr) and np.array_equal(links.indices, reverse.indices)):
-        _name_one_way_link(links)
     _require_connected(links)
     for part in (links.data, links.indices, links.indptr):
         part.flags.writeable = False
@@ -196,17 +218,6 @@ def _forbid(links: csr_array, bad: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
         first = np.flatnonzero(bad)[0]
         sender = int(np.searchsorted(links.indptr, first, side="right")) - 1
         raise Error(f"gains[{sender}, {links.indices[first]}] is {links.data[first]:g}, which is {what}", hint=hint)
-
-
-def _name_one_way_link(links: csr_array) -> None:
-    support = csr_array((np.ones(links.nnz), links.indices, links.indptr), shape=links.shape)
-    sender, receiver = (support - support.T).tocoo().coords
-    i, j = next((i, j) for i, j in zip(sender, receiver, strict=True) if support[i, j])
-    raise Error(
-        f"node {j} hears node {i} but not the other way round: gains[{i}, {j}] is {links[i, j]:g}, "
-        f"gains[{j}, {i}] is 0",
-        hint="links are two-way: give both gains (they may differ) or set both to 0",
-    )
 
 
 def _require_connected(links: csr_array) -> None:

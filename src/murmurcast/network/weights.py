@@ -43,17 +43,18 @@ class MixingRate(NamedTuple):
 
 def normaliser(network: Network, rule: str | int) -> int:
     """R by its rule: "lazy" (max degree + 1), "max-degree", or a number of at least the max degree."""
-    named = {"lazy": network.max_degree + 1, "max-degree": network.max_degree}
+    most = int(network.heard_degree.max())
+    named = {"lazy": most + 1, "max-degree": most}
     if isinstance(rule, str):
         if rule not in named:
             raise Error(f'normaliser is "{rule}"', hint=_check.nearest(rule, named))
         return named[rule]
     if rule > 10**6:
         raise Error(f"normaliser is {rule:.3g}, more than a million", hint='use "lazy": nothing would ever mix')
-    if rule < network.max_degree:
+    if rule < most:
         raise Error(
-            f"normaliser is {rule}, below the largest degree {network.max_degree}: own weights would be negative",
-            hint=f'use "lazy" (here {network.max_degree + 1}) or a number of at least {network.max_degree}',
+            f"normaliser is {rule}, below the largest degree {most}: own weights would be negative",
+            hint=f'use "lazy" (here {most + 1}) or a number of at least {most}',
         )
     return rule
 
@@ -61,11 +62,40 @@ def normaliser(network: Network, rule: str | int) -> int:
 def mixing(network: Network, alpha: FloatArray, normaliser: int) -> Mixing:
     """The weights that a power split makes of a network."""
     arriving = arriving_amplitudes(network, alpha)
-    compensation = arriving.sum(axis=1) / network.degree
-    own = diags_array(1 - network.degree / normaliser)
+    compensation = arriving.sum(axis=1) / network.heard_degree
+    own = diags_array(1 - network.heard_degree / normaliser)
     weights = csr_array(diags_array(1 / (compensation * normaliser)) @ arriving + own)
     weights.sort_indices()
     return Mixing(weights, _check.frozen(compensation), normaliser)
+
+
+class ColumnMixing(NamedTuple):
+    """One round of mixing that keeps the sum over nodes.
+
+    Attributes:
+        weights: [nodes, nodes] b_ij, receiver first; columns sum to 1.
+        amplitude: [nodes] q_j, what sender j multiplies with; h_ji q_j is b_ij.
+        normaliser: R.
+    """
+
+    weights: csr_array
+    amplitude: FloatArray
+    normaliser: int
+
+
+def column_mixing(network: Network) -> ColumnMixing:
+    """Column-stochastic weights that one multicast makes: b_ij = (d_j/R) h_ji/H_j, b_jj = 1 - d_j/R.
+
+    d_j is how many hear j, R is the largest of them plus 1, and H_j the sum of j's outgoing gains, which a sender
+    learns from one number of feedback by each that hears it. Links may go one way.
+    """
+    resolved = network.max_degree + 1
+    outgoing = np.asarray(network.gains.sum(axis=1)).ravel()
+    amplitude = network.degree / (resolved * outgoing)
+    own = diags_array(1 - network.degree / resolved)
+    weights = csr_array(network.gains.T @ diags_array(amplitude) + own)
+    weights.sort_indices()
+    return ColumnMixing(weights, _check.frozen(amplitude), resolved)
 
 
 def arriving_amplitudes(network: Network, alpha: FloatArray) -> csr_array:
@@ -86,8 +116,8 @@ def mix_signals(network: Network, alpha: FloatArray, normaliser: int, said: Floa
         [nodes, dim] the mixed points; equal to `mixing(...).weights @ said`.
     """
     arriving = arriving_amplitudes(network, alpha)
-    compensation = arriving.sum(axis=1) / network.degree
-    own = (1 - network.degree / normaliser)[:, None] * said
+    compensation = arriving.sum(axis=1) / network.heard_degree
+    own = (1 - network.heard_degree / normaliser)[:, None] * said
     return np.asarray(arriving @ said / (compensation * normaliser)[:, None] + own)
 
 

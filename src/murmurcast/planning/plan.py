@@ -1,11 +1,11 @@
-"""The plan: a network, its power split, its schedules, and what a run of it will cost in privacy.
+"""The plan: a setup with its power split, its weights and its noise, and what a run of it will cost in privacy.
 
 A run takes a plan, never a noise level: mechanism and account cannot drift apart.
 """
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,99 +15,18 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
 from murmurcast.errors import Error
-from murmurcast.network.graph import Network
 from murmurcast.network.weights import Mixing
 from murmurcast.planning.power.transmit_power import public_scale, sent_over_budget
-from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Setup, run_curve
 from murmurcast.planning.warnings import cautions
-from murmurcast.privacy import amplification, coalitions, discrete, linear, paper
+from murmurcast.privacy import amplification, coalitions, linear, paper
 from murmurcast.privacy import certificate as certificates
-from murmurcast.privacy.certificate import Certificate, Unit
+from murmurcast.privacy.certificate import Certificate
 from murmurcast.privacy.coalitions import Collusion
-from murmurcast.privacy.conversion import Curve, NoiseSource, curve
+from murmurcast.privacy.conversion import Curve
 
-Target = Literal["certificate", "per-epoch"]
 Objective = Literal["sum", "max-min", "noise"]
 DENSE_UP_TO = 3000  # nodes, for what one observer learns
-
-
-class Problem(Protocol):
-    """What a plan must know of the learning problem: how far one gradient can move, and how large a model can be."""
-
-    @property
-    def clip(self) -> float:
-        """G (the node's gradient) or C (each example's): enforced, not assumed."""
-        ...
-
-    @property
-    def examples_per_node(self) -> ArrayLike | None:
-        """The fixed n by which clipped examples are averaged; needed for unit "record"."""
-        ...
-
-    @property
-    def dim(self) -> int | None:
-        """m, the number of parameters; None leaves the power that is sent unknown."""
-        ...
-
-    @property
-    def radius(self) -> float | None:
-        """The largest norm of a model in Omega; None leaves the power of the model's share out."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClippedGradients:
-    """The least a plan must know of a problem, given by hand; see `Problem` for the fields."""
-
-    clip: float = 1.0
-    examples_per_node: ArrayLike | None = None
-    dim: int | None = None
-    radius: float | None = None
-
-    def __post_init__(self) -> None:
-        _check.positive(clip=self.clip)
-        if self.examples_per_node is not None:
-            _check.positive(examples_per_node=self.examples_per_node)
-        if self.dim is not None:
-            _check.at_least(1, dim=self.dim)
-        if self.radius is not None:
-            _check.positive(radius=self.radius)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """What may leak.
-
-    Args:
-        epsilon: The budget.
-        delta: Failure probability.
-        unit: What is hidden: the data of a whole "node", or one "record" of it.
-        target: "certificate": epsilon holds for the whole run, against everybody. "per-epoch": the paper's eps_ij, for
-            each receiver and epoch alone; a claim, not a guarantee.
-        theta: A bound of 1/z for the per-epoch view; None finds it.
-        noise_source: "seeded": a simulation's Gaussian noise, which whoever knows the seed knows. "secure": discrete
-            Gaussian noise on a grid, from keys of the operating system; the certificate then goes by its bound.
-    """
-
-    epsilon: float
-    delta: float = 1e-5
-    unit: Unit = "node"
-    target: Target = "certificate"
-    theta: float | None = None
-    noise_source: NoiseSource = "seeded"
-
-    def __post_init__(self) -> None:
-        _check.positive(epsilon=self.epsilon)
-        _check.fraction(delta=self.delta)
-        if self.theta is not None:
-            _check.positive(theta=self.theta)
-        for name, value, known in (
-            ("unit", self.unit, ("node", "record")),
-            ("target", self.target, ("certificate", "per-epoch")),
-            ("noise_source", self.noise_source, ("seeded", "secure")),
-        ):
-            if value not in known:
-                raise Error(f'{name} is "{value}"', hint=_check.nearest(value, known))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,14 +72,10 @@ class SentPower(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
-    """A network, its power split and schedules, and all that follows from them. Made by `murmurcast.plan`.
+class Plan(Setup):
+    """A setup with Algorithm 1's power split, weights and z, and all that follows. Made by `murmurcast.plan`.
 
     Attributes:
-        network: The network.
-        problem: What was known of the problem.
-        budget: What was asked for.
-        schedule: Epochs, steps and the schedule of the noise.
         rule: How alpha was chosen.
         alpha: [nodes] share of power for the model.
         noise_to_step: [nodes] q; sigma_k,t = q_k times the noise schedule.
@@ -172,10 +87,6 @@ class Plan:
         fell_back_to_even: All nodes share one alpha, because what the objective prefers did not settle or was worse.
     """
 
-    network: Network
-    problem: Problem
-    budget: Budget
-    schedule: Schedule
     rule: PowerRule
     alpha: FloatArray
     noise_to_step: FloatArray
@@ -190,16 +101,6 @@ class Plan:
     def beta(self) -> FloatArray:
         """[nodes] share of power for the noise."""
         return np.asarray(1 - self.alpha)
-
-    @cached_property
-    def sensitivity(self) -> FloatArray:
-        """[nodes] S: the largest change of one node's gradient when one unit's data changes."""
-        return sensitivity(self.problem, self.budget.unit, self.network.nodes)
-
-    @cached_property
-    def curve(self) -> Curve:
-        """From mu to epsilon, by the budget's noise source."""
-        return run_curve(self.problem, self.budget.noise_source, self.schedule.epochs)
 
     @property
     def noise_std(self) -> FloatArray:
@@ -278,14 +179,9 @@ class Plan:
         exposed = certificates.exposure(self.schedule.steps, self.schedule.noise_schedule, self.z, ends)
         return self._mu(exposed, run_curve(self.problem, self.budget.noise_source, int(ends.max())))
 
-    def until(self, epochs: int) -> "Plan":
+    def until(self, epochs: int) -> Self:
         """The first epochs of this plan: same split, same noise, same steps, and what they cost."""
-        schedule = replace(self.schedule, epochs=epochs)
-        if epochs > self.schedule.epochs:
-            raise Error(
-                f"epochs is {epochs}, and the plan has {self.schedule.epochs}", hint="lower it, or plan for more"
-            )
-        return replace(self, schedule=schedule, z=self.z[:epochs])
+        return replace(super().until(epochs), z=self.z[:epochs])
 
     def linear_common(self, observers: tuple[int, ...]) -> FloatArray:
         """[nodes] mu the observers reach under linear gradients, all changes in one direction. A diagnostic."""
@@ -331,7 +227,7 @@ class Plan:
             self.effective_noise,
             np.asarray(self.schedule.steps[:, None] / self.z),
             self.sensitivity,
-            self.problem.clip,
+            self.problem.gradient_clip.limit,
             smoothness,
         )
 
@@ -346,7 +242,7 @@ class Plan:
 
     def _mu(self, exposed: FloatArray, curve: Curve) -> FloatArray:
         """[nodes] the certificate's mu of what is exposed."""
-        moved = effective_sensitivity(self.problem, self.sensitivity, self.budget.noise_source)
+        moved = self.effective_sensitivity
         return curve.with_rounding(certificates.mu(exposed, self.alpha, self.noise_to_step, moved))
 
     def _push(self) -> FloatArray:
@@ -366,37 +262,3 @@ def objective_value(objective: Objective, alpha: FloatArray, perron: FloatArray,
     if objective == "noise":
         return float(np.sum((perron * noise_to_step) ** 2 * (1 / alpha - 1)))
     return float(alpha.min() if objective == "max-min" else alpha.sum())
-
-
-def sensitivity(problem: Problem, unit: Unit, nodes: int) -> FloatArray:
-    """[nodes] S. Unit node: 2 clip. Unit record: 2 clip / n with the fixed n."""
-    if unit == "node":
-        return np.full(nodes, 2.0 * problem.clip)
-    if problem.examples_per_node is None:
-        raise Error(
-            'unit "record" needs the number of examples per node',
-            hint="give examples_per_node, one number or one per node (sizes are public)",
-        )
-    return np.asarray(2 * problem.clip / _check.per_node(nodes, examples_per_node=problem.examples_per_node))
-
-
-def effective_sensitivity(problem: Problem, exact: FloatArray, source: NoiseSource) -> FloatArray:
-    """[nodes] how far gradients move: S, or what they move by as float64 computes them, where that is counted."""
-    if source == "seeded":
-        return exact
-    examples = 0.0 if problem.examples_per_node is None else problem.examples_per_node
-    return discrete.sensitivity(exact, problem.clip, examples, _dim(problem))
-
-
-def run_curve(problem: Problem, source: NoiseSource, epochs: int) -> Curve:
-    """From mu to epsilon for a run of so many epochs."""
-    return curve(source, 0 if source == "seeded" else _dim(problem), epochs)
-
-
-def _dim(problem: Problem) -> int:
-    if problem.dim is None:
-        raise Error(
-            "secure noise needs the number of parameters: rounding each of them is counted",
-            hint="set problem.dim, or give the problem itself",
-        )
-    return problem.dim

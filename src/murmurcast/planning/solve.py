@@ -16,22 +16,14 @@ from murmurcast.errors import Error, Infeasible
 from murmurcast.network.graph import Network
 from murmurcast.network.weights import Mixing, Z, mixing, perron, z_diagonal
 from murmurcast.network.weights import normaliser as resolve_normaliser
-from murmurcast.planning.plan import (
-    Budget,
-    Plan,
-    PowerRule,
-    Problem,
-    effective_sensitivity,
-    objective_value,
-    run_curve,
-    sensitivity,
-)
+from murmurcast.planning.plan import Plan, PowerRule, objective_value
 from murmurcast.planning.power.certified import certified_alpha, certified_noise, require_floor
 from murmurcast.planning.power.largest_sum import largest_sum
 from murmurcast.planning.power.least_noise import least_noise
 from murmurcast.planning.power.max_min import even_split, max_min
 from murmurcast.planning.power.per_epoch_limits import Limits, limits
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget, ProblemFacts, Setup
 from murmurcast.privacy import certificate
 from murmurcast.privacy.conversion import Curve
 
@@ -55,7 +47,7 @@ class _Found(NamedTuple):
 
 def plan(
     network: Network,
-    problem: Problem,
+    problem: ProblemFacts,
     budget: Budget,
     schedule: Schedule,
     *,
@@ -87,10 +79,10 @@ def plan(
     if z not in ("recursive", "perron"):
         raise Error(f'z is "{z}"', hint=_check.nearest(z, ("recursive", "perron")))
     resolved = resolve_normaliser(network, normaliser)
-    moved = sensitivity(problem, budget.unit, network.nodes)
+    network.require_two_way("the paper's power split")
+    setup = Setup(network=network, problem=problem, budget=budget, schedule=schedule)
     # What a total budget is held against; the per-epoch view stays the paper's.
-    counted = effective_sensitivity(problem, moved, budget.noise_source)
-    curve = run_curve(problem, budget.noise_source, schedule.epochs)
+    counted, curve = setup.effective_sensitivity, setup.curve
     noise = _noise(schedule, budget, network.nodes)
 
     def mix(alpha: FloatArray) -> tuple[Mixing, FloatArray]:
@@ -102,7 +94,7 @@ def plan(
             raise Error(
                 'noise_to_step = "auto" needs a total budget', hint='set target = "certificate", or give noise_to_step'
             )
-        found = _per_epoch(network, mix, budget, rule, noise, moved, on_stage)
+        found = _per_epoch(network, mix, budget, rule, noise, setup.sensitivity, on_stage)
     elif noise is None:
         on_stage("finding the noise")
         found = _automatic_noise(mix, budget, schedule, rule, counted, curve)

@@ -1,4 +1,4 @@
-"""From the mu of a run to its epsilon, by where the noise comes from."""
+"""The one place that turns releases into mu, and mu into epsilon at delta."""
 
 from typing import Literal, NamedTuple
 
@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
-from murmurcast.privacy import discrete, gaussian
+from murmurcast.privacy import discrete, gaussian, laplace
+from murmurcast.privacy.releases import Law, Releases
 
 NoiseSource = Literal["seeded", "secure"]
 
@@ -20,11 +21,13 @@ class Curve(NamedTuple):
             grid, by its bound, with rounding, arithmetic and the sampler counted.
         rounding: What rounding adds to mu.
         samples: How many integers a node draws.
+        laplace: The noise is Laplace's, and mu is its mu of Gaussian DP.
     """
 
     source: NoiseSource = "seeded"
     rounding: float = 0.0
     samples: int = 0
+    laplace: bool = False
 
     def epsilon(self, mu: ArrayLike, delta: float) -> FloatArray:
         """The epsilon of a whole mu, rounding included.
@@ -32,6 +35,8 @@ class Curve(NamedTuple):
         Guarantees:
             `gaussian.epsilon`, or `discrete.epsilon`: exact, or a bound.
         """
+        if self.laplace:
+            return laplace.epsilon(mu, delta)
         if self.source == "seeded":
             return gaussian.epsilon(mu, delta)
         return discrete.epsilon(mu, delta, self.samples)
@@ -69,3 +74,37 @@ def note(source: NoiseSource) -> str:
 def curve(source: NoiseSource, dim: int, epochs: int) -> Curve:
     """The curve of a run with m = `dim` parameters and T = `epochs` transmissions."""
     return EXACT if source == "seeded" else Curve("secure", discrete.rounding(dim, epochs), dim * epochs)
+
+
+def curve_of(law: Law, epochs: int) -> Curve:
+    """The curve of releases of this law in so many epochs."""
+    if law.name == "sampled gaussian":
+        raise Error(
+            "no account of sampled Gaussian releases is known here: they have no mu",
+            hint="count them as plain Gaussian releases, which holds for any sample",
+        )
+    if law.name == "discrete gaussian":
+        return curve("secure", law.dim, epochs)
+    return Curve(laplace=law.name == "laplace")
+
+
+def mu_of(releases: Releases) -> FloatArray:
+    """[nodes] what a run's releases come to: mu of Gaussian DP, rounding included; infinite where nothing hides them.
+
+    Guarantees:
+        Unit and adversary: the releases'. Formula: adaptive composition; mu^2 = sum of ratio^2 ("gaussian"), plus what
+        rounding adds ("discrete gaussian"), times pi/2 ("laplace").
+    """
+    if releases.law.name == "laplace":
+        return laplace.mu(releases.ratio)
+    with np.errstate(over="ignore"):
+        steps = np.sqrt(np.sum(np.square(releases.ratio), axis=0))
+    return curve_of(releases.law, len(releases.ratio)).with_rounding(steps)
+
+
+def epsilon_of(releases: Releases, delta: float) -> FloatArray:
+    """[nodes] the epsilon of a run's releases at delta; infinite where nothing hides them."""
+    mu = mu_of(releases)
+    finite = np.isfinite(mu)
+    curve = curve_of(releases.law, len(releases.ratio))
+    return np.where(finite, curve.epsilon(np.where(finite, mu, 0.0), delta), np.inf)

@@ -1,11 +1,12 @@
-"""What every problem offers, and what problems share: clipping, projection, minibatches, optima over a ball.
+"""What every problem offers, and what problems share: projection, minibatches, optima over a ball.
 
-A model is one array of `shape`. Whatever an engine traces is a pure function of arrays; a problem's own fields are
+Inside, a model is one array of `shape`; a problem whose users think in trees of parameters flattens them at its edge
+(`murmurcast.problems.model`). Whatever an engine traces is a pure function of arrays; a problem's own fields are
 plain numbers. Data goes in as an argument, never as a captured constant.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +16,8 @@ from scipy.optimize import brentq, lsq_linear
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
+from murmurcast.problems.clip import Clip, norm, shrink
 
-Clipping = Literal["node", "example", "none"]
 Leaf = Any  # an array of NumPy outside the engine, of JAX inside
 Data = Any  # a pytree of leaves
 Metrics = dict[str, jax.Array]
@@ -41,13 +42,8 @@ class Problem(Protocol):
         ...
 
     @property
-    def clip(self) -> float:
-        """G or C, what gradients are clipped to."""
-        ...
-
-    @property
-    def clipping(self) -> Clipping:
-        """What is clipped: the node's gradient, each example's, or nothing."""
+    def gradient_clip(self) -> Clip:
+        """What gradients are clipped to; it knows how far one unit's data can move them."""
         ...
 
     @property
@@ -63,6 +59,10 @@ class Problem(Protocol):
     @property
     def bytes_per_gradient(self) -> int:
         """How much data one node reads for one gradient; engines choose by it how many nodes to take at once."""
+        ...
+
+    def start(self, key: jax.Array) -> jax.Array:
+        """Where nodes begin, data free and public: one model for all, or [nodes, ...]. Every seed has its own key."""
         ...
 
     def local_data(self) -> Data:
@@ -86,8 +86,12 @@ class Problem(Protocol):
         ...
 
     def evaluate(self, model: jax.Array, test: Data) -> Metrics:
-        """Figures of one model, each a scalar."""
+        """Metrics of one model, each a scalar; "loss" must be among them."""
         ...
+
+
+class KnownTheory(Protocol):
+    """What a problem may offer besides, for whoever compares with theory."""
 
     @property
     def constants(self) -> "Constants":
@@ -139,36 +143,6 @@ def require_omega(ball: float | None, box: float | None) -> None:
     for name, value in (("radius", ball), ("box", box)):
         if value is not None:
             _check.positive(**{name: value})
-
-
-def norm(array: jax.Array) -> jax.Array:
-    """Euclidean norm of all entries."""
-    return jnp.sqrt(jnp.sum(array * array))
-
-
-def shrink(norms: jax.Array, limit: float) -> jax.Array:
-    """The factor that brings vectors of these norms to at most `limit`."""
-    return jnp.minimum(1.0, limit / jnp.maximum(norms, limit * 1e-6))
-
-
-def length(squares: jax.Array, parts: jax.Array) -> jax.Array:
-    """A norm from its square, which was added up from parts of both signs; `parts` is the sum of their sizes.
-
-    Rounded up by what may be lost where the parts cancel, so that nothing longer than the clip passes.
-    """
-    return jnp.sqrt(jnp.maximum(squares, 0) + 8 * float(np.finfo(squares.dtype).eps) * parts)
-
-
-def clipped(gradient: jax.Array, clipping: Clipping, limit: float) -> jax.Array:
-    """A node's gradient, shortened to `limit` where nodes are clipped."""
-    return gradient * shrink(norm(gradient), limit) if clipping == "node" else gradient
-
-
-def require_clipping(clip: float, clipping: Clipping) -> None:
-    """The clip is a number and its kind is known."""
-    _check.positive(clip=clip)
-    if clipping not in ("node", "example", "none"):
-        raise Error(f'clipping is "{clipping}"', hint=_check.nearest(clipping, ("node", "example", "none")))
 
 
 def minibatch(key: jax.Array, size: jax.Array, batch: int) -> jax.Array:

@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import jax
@@ -13,7 +14,8 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.data.partition import Partition
 from murmurcast.errors import Error
-from murmurcast.problems.base import Clipping, Leaf, Omega, minibatch, require_clipping, require_omega
+from murmurcast.problems.base import Leaf, Omega, minibatch, require_omega
+from murmurcast.problems.clip import Clip, Clipping
 
 MAX_BYTES = 16 * 2**30  # bytes
 MAX_BATCH = 2**16 - 1
@@ -71,12 +73,17 @@ class OnExamples(ABC):
     box: float | None = None
 
     def __post_init__(self) -> None:
-        require_clipping(self.clip, self.clipping)
         if self.l2:
             _check.positive(l2=self.l2)
         _require_moderate(self.data)
         require_omega(self.ball, self.box)
         _averaged_over(self.data, self.batch)
+        self.gradient_clip  # noqa: B018 - checks itself
+
+    @cached_property
+    def gradient_clip(self) -> Clip:
+        """What gradients are clipped to."""
+        return Clip(limit=self.clip, per=self.clipping, examples_per_node=self.examples_per_node)
 
     @property
     def nodes(self) -> int:
@@ -117,7 +124,7 @@ class OnExamples(ABC):
     @property
     def _averages_all(self) -> bool:
         """Whether a gradient is the plain mean of all examples', whose curvature is that of their mean."""
-        return self.clipping != "example" and self.batch is None
+        return self.gradient_clip.per != "example" and self.batch is None
 
     def mean_square_reach(self, features: FloatArray) -> float:
         """What bounds the curvature of clipped examples or of any batch: the mean ||x||^2, or the largest.
@@ -126,6 +133,10 @@ class OnExamples(ABC):
         """
         squares = np.square(features).sum(axis=1)
         return float(squares.mean() if self.batch is None else squares.max())
+
+    def start(self, key: jax.Array) -> jax.Array:  # noqa: ARG002
+        """All begin at 0."""
+        return jnp.zeros(self.shape)
 
     def project(self, model: jax.Array) -> jax.Array:
         """The nearest point of Omega."""

@@ -5,13 +5,15 @@ from functools import cached_property
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.problems import base
-from murmurcast.problems.base import Clipping, Constants, Leaf, Metrics, Omega
+from murmurcast.problems.base import Constants, Leaf, Metrics, Omega
+from murmurcast.problems.clip import Clip, Clipping, norm, require_clipping
 
 
 class Bowl(NamedTuple):
@@ -41,6 +43,7 @@ class Quadratic:
         clipping: "node" or "none"; there are no examples to clip.
         ball: Omega is the ball of this radius.
         box: Omega is the box of this half width.
+        begin: Where nodes begin, [dim], or [nodes, dim] for a point of each node's own; 0 by default.
     """
 
     curvature: FloatArray
@@ -49,9 +52,10 @@ class Quadratic:
     clipping: Clipping = "node"
     ball: float | None = None
     box: float | None = None
+    begin: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        base.require_clipping(self.clip, self.clipping)
+        require_clipping(self.clip, self.clipping)
         base.require_omega(self.ball, self.box)
         if self.clipping == "example":
             raise Error("a quadratic has no examples to clip", hint='set clipping to "node" or "none"')
@@ -65,6 +69,8 @@ class Quadratic:
             raise Error("a quadratic holds a number that is not finite", hint="check curvature and centre")
         if not np.allclose(curvature, curvature.transpose(0, 2, 1)):
             raise Error("a curvature is not symmetric", hint="give (Q + Q')/2")
+        if self.begin is not None and np.shape(self.begin) not in (centre.shape, centre.shape[1:]):
+            raise Error(f"begin has shape {np.shape(self.begin)}", hint="give one point, or one for every node")
         object.__setattr__(self, "curvature", _check.frozen(curvature))
         object.__setattr__(self, "centre", _check.frozen(centre))
         if np.linalg.eigvalsh(curvature.mean(axis=0))[0] <= 0:
@@ -114,6 +120,11 @@ class Quadratic:
         return int(self.centre.shape[1])
 
     @property
+    def gradient_clip(self) -> Clip:
+        """What gradients are clipped to."""
+        return Clip(limit=self.clip, per=self.clipping)
+
+    @property
     def examples_per_node(self) -> None:
         """There are no examples."""
         return
@@ -133,6 +144,10 @@ class Quadratic:
         """The curvature."""
         return 4 * self.dim * self.dim
 
+    def start(self, key: jax.Array) -> jax.Array:  # noqa: ARG002
+        """All begin at 0, or where they are told to."""
+        return jnp.zeros(self.shape) if self.begin is None else jnp.asarray(self.begin)
+
     def local_data(self) -> Bowl:
         """Every node's quadratic."""
         return Bowl(self.curvature, self.centre)
@@ -145,7 +160,7 @@ class Quadratic:
 
     def gradient_at_public(self, model: jax.Array, mine: Bowl, key: jax.Array) -> jax.Array:  # noqa: ARG002
         """The node's gradient Q (x - b), clipped."""
-        return base.clipped(mine.curvature @ (model - mine.centre), self.clipping, self.clip)
+        return self.gradient_clip.of_node(mine.curvature @ (model - mine.centre))
 
     def gradient_at_private(self, model: jax.Array, mine: Bowl, key: jax.Array) -> jax.Array:
         """The same: there is no data-free term."""
@@ -158,14 +173,14 @@ class Quadratic:
     def evaluate(self, model: jax.Array, test: QuadraticTest) -> Metrics:
         """F/nodes, and the distance to the optimum."""
         loss = model @ test.hessian @ model / 2 - test.slope @ model + test.constant
-        return {"loss": loss, "distance": base.norm(model - test.optimum)}
+        return {"loss": loss, "distance": norm(model - test.optimum)}
 
     @cached_property
     def constants(self) -> Constants:
         """Strong convexity of F/nodes; smoothness of every f_i; the gradient's bound is the clip."""
         hessian, _ = self._mean_form()
         smoothness = np.abs(np.linalg.eigvalsh(self.curvature)).max(axis=1).astype(np.float64)
-        bound = self.clip if self.clipping == "node" else np.inf
+        bound = self.clip if self.gradient_clip.bounds else np.inf
         return Constants(float(np.linalg.eigvalsh(hessian)[0]), smoothness, bound)
 
     def optimum(self) -> FloatArray:

@@ -15,6 +15,7 @@ from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.problems import base
 from murmurcast.problems.base import Constants, Leaf, Metrics
+from murmurcast.problems.clip import length, norm
 from murmurcast.problems.examples import OnExamples, Rows, TestPart, example_weights, stacked
 
 
@@ -54,11 +55,9 @@ class RidgeRegression(OnExamples):
         """The node's gradient; the L2 term, free of data here, is added after clipping."""
         rows, count = self.drawn(mine, key)
         residual = rows.features @ model - rows.targets
-        scale = rows.present
-        if self.clipping == "example":
-            scale = scale * base.shrink(jnp.abs(residual) * rows.reach, self.clip)
+        scale = self.gradient_clip.of_examples(rows.present, jnp.abs(residual) * rows.reach)
         gradient = (residual * scale) @ rows.features / count
-        return base.clipped(gradient, self.clipping, self.clip) + self.l2 * model
+        return self.gradient_clip.of_node(gradient) + self.l2 * model
 
     def gradient_at_private(self, model: jax.Array, mine: Rows, key: jax.Array) -> jax.Array:
         """The node's gradient, the L2 term inside the clip.
@@ -68,18 +67,16 @@ class RidgeRegression(OnExamples):
         rows, count = self.drawn(mine, key)
         predicted = rows.features @ model
         residual = predicted - rows.targets
-        scale = rows.present
-        if self.clipping == "example":
-            parts = (residual * rows.reach) ** 2 + self.l2**2 * jnp.sum(model * model)
-            norms = base.length(parts + 2 * self.l2 * residual * predicted, parts)
-            scale = scale * base.shrink(norms, self.clip)
+        parts = (residual * rows.reach) ** 2 + self.l2**2 * jnp.sum(model * model)
+        norms = length(parts + 2 * self.l2 * residual * predicted, parts)
+        scale = self.gradient_clip.of_examples(rows.present, norms)
         gradient = ((residual * scale) @ rows.features + self.l2 * jnp.sum(scale) * model) / count
-        return base.clipped(gradient, self.clipping, self.clip)
+        return self.gradient_clip.of_node(gradient)
 
     def evaluate(self, model: jax.Array, test: RidgeTest) -> Metrics:
         """Half the mean squared error on the test part, and the distance to the optimum."""
         residual = test.part.features @ model - test.part.targets
-        return {"loss": jnp.mean(residual**2) / 2, "distance": base.norm(model - test.optimum)}
+        return {"loss": jnp.mean(residual**2) / 2, "distance": norm(model - test.optimum)}
 
     @cached_property
     def constants(self) -> Constants:
@@ -87,7 +84,7 @@ class RidgeRegression(OnExamples):
         hessian, _ = self._quadratic_form()
         bounded_by = base.largest_curvature if self._averages_all else self.mean_square_reach
         curvature = [bounded_by(self._features(rows)) for rows in self.data.rows]
-        bound = self.clip if self.clipping != "none" else np.inf
+        bound = self.clip if self.gradient_clip.bounds else np.inf
         return Constants(float(np.linalg.eigvalsh(hessian)[0]), np.asarray(curvature) + self.l2, bound)
 
     def optimum(self) -> FloatArray:

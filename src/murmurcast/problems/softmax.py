@@ -18,6 +18,7 @@ from murmurcast.data.partition import Partition
 from murmurcast.errors import Error
 from murmurcast.problems import base
 from murmurcast.problems.base import Constants, Metrics
+from murmurcast.problems.clip import length
 from murmurcast.problems.examples import OnExamples, Rows, TestPart, example_weights, stacked
 from murmurcast.problems.matmul import product
 
@@ -50,12 +51,10 @@ class SoftmaxRegression(OnExamples):
         """The node's gradient; the L2 term, free of data here, is added after clipping."""
         rows, count = self.drawn(mine, key)
         residual, _ = self._residual(model, rows)
-        scale = rows.present
-        if self.clipping == "example":
-            lengths = jnp.sqrt(jnp.sum(residual * residual, axis=0)) * rows.reach
-            scale = scale * base.shrink(lengths, self.clip)
+        lengths = jnp.sqrt(jnp.sum(residual * residual, axis=0)) * rows.reach
+        scale = self.gradient_clip.of_examples(rows.present, lengths)
         gradient = _outer_sum(residual * scale, rows) / count
-        return base.clipped(gradient, self.clipping, self.clip) + self.l2 * model
+        return self.gradient_clip.of_node(gradient) + self.l2 * model
 
     def gradient_at_private(self, model: jax.Array, mine: Rows, key: jax.Array) -> jax.Array:
         """The node's gradient, the L2 term inside the clip.
@@ -64,13 +63,11 @@ class SoftmaxRegression(OnExamples):
         """
         rows, count = self.drawn(mine, key)
         residual, scores = self._residual(model, rows)
-        scale = rows.present
-        if self.clipping == "example":
-            parts = jnp.sum(residual * residual, axis=0) * rows.reach**2 + self.l2**2 * jnp.sum(model * model)
-            norms = base.length(parts + 2 * self.l2 * jnp.sum(residual * scores, axis=0), parts)
-            scale = scale * base.shrink(norms, self.clip)
+        parts = jnp.sum(residual * residual, axis=0) * rows.reach**2 + self.l2**2 * jnp.sum(model * model)
+        norms = length(parts + 2 * self.l2 * jnp.sum(residual * scores, axis=0), parts)
+        scale = self.gradient_clip.of_examples(rows.present, norms)
         gradient = (_outer_sum(residual * scale, rows) + self.l2 * jnp.sum(scale) * model) / count
-        return base.clipped(gradient, self.clipping, self.clip)
+        return self.gradient_clip.of_node(gradient)
 
     def evaluate(self, model: jax.Array, test: TestPart) -> Metrics:
         """Mean cross-entropy and accuracy on the test part."""
@@ -86,7 +83,7 @@ class SoftmaxRegression(OnExamples):
         bounded_by = base.largest_curvature if self._averages_all else self.mean_square_reach
         curvature = [bounded_by(_with_bias(self.data, rows)) for rows in self.data.rows]
         longest = max(np.sqrt(np.square(_with_bias(self.data, rows)).sum(axis=1).max()) for rows in self.data.rows)
-        bound = self.clip if self.clipping != "none" else float(np.sqrt(2) * longest)
+        bound = self.clip if self.gradient_clip.bounds else float(np.sqrt(2) * longest)
         return Constants(self.l2, np.asarray(curvature) / 2 + self.l2, bound)
 
     def optimum(self) -> FloatArray:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from murmurcast._check import FloatArray
-from murmurcast.certificates.read import at
+from murmurcast.algorithms.tables import row_of
 from murmurcast.privacy import gaussian
 from murmurcast.privacy.coalitions import Collusion, collusion, likely_seconds
 from murmurcast.reports import ledger
@@ -14,6 +14,7 @@ from murmurcast.runs.result import Result
 
 _MATRIX_UP_TO, _ROWS_UP_TO, _WORST = 12, 500, 50  # nodes
 _DENSE_UP_TO, _LONGEST = 1000, 60.0  # nodes, and seconds of one receiver: beyond, not even its tables are laid out
+_TABLES = ("model_sending_amplitude", "model_sending_noise", "model_receiving_heard")
 _TITLE = "Who learns what"
 
 
@@ -34,18 +35,18 @@ class System(NamedTuple):
 def system(run: Result) -> System | None:
     """What the ledger says, as arrays; None where the run is of another kind, or its weights change on the way."""
     data, gains = run.ledger, ledger.gains(run)
-    tables = {name: ledger.constant(run, name) for name in ("sending_amplitude", "sending_noise", "receiving_heard")}
-    kept = ledger.constant(run, "receiving_kept")
-    if data.attrs["medium"] != "Air" or gains is None or "receiving_z" not in data or kept is None:
+    tables = {name: ledger.constant(run, name) for name in _TABLES}
+    kept = ledger.constant(run, "model_receiving_kept")
+    if not ledger.is_sum(run) or gains is None or "model_receiving_z" not in data or kept is None:
         return None
     amplitude, noise, heard = tables.values()
     if amplitude is None or noise is None or heard is None or not (noise > 0).all():
         return None
     weights = heard[:, None] * gains.toarray().T * amplitude
     np.fill_diagonal(weights, kept * amplitude)
-    z = at(np.asarray(data["receiving_z"], np.float64), np.arange(int(data.attrs["epochs"])))
+    z = row_of(np.asarray(data["model_receiving_z"], np.float64), np.arange(1, int(data.attrs["epochs"]) + 1))
     steps, noise_schedule = (
-        np.asarray(data[name], np.float64)[:, None] for name in ("receiving_step", "sending_schedule")
+        np.asarray(data[name], np.float64)[:, None] for name in ("model_receiving_step", "model_sending_schedule")
     )
     return System(weights, noise_schedule * noise / amplitude, steps * np.asarray(data["sensitivity"]) / z)
 
@@ -62,7 +63,7 @@ def of_run(run: Result) -> Collusion | None:
 def blocks(run: Result) -> list[Block]:
     """The tables and what to know of them; nothing where the run promises nothing."""
     promised = np.asarray(run.ledger["promised_mu"], np.float64)
-    if run.ledger.attrs["medium"] != "Air" or not np.isfinite(promised).all():
+    if not ledger.is_sum(run) or not np.isfinite(promised).all():
         return []
     found = of_run(run)
     if found is None or not found.receivers:

@@ -36,27 +36,39 @@ def nodes(run: Result) -> int:
 
 def gains(run: Result) -> csr_array | None:
     """[sender, receiver] the gains of all links; None where there are none, as with a server."""
-    if "gain" not in run.ledger:
+    first = first_round(run)
+    if f"{first}_gain" not in run.ledger:
         return None
-    sender, receiver, values = (np.asarray(run.ledger[name]) for name in ("sender", "receiver", "gain"))
+    names = (f"{first}_{part}" for part in ("sender", "receiver", "gain"))
+    sender, receiver, values = (np.asarray(run.ledger[name]) for name in names)
     return csr_array((values, (sender, receiver)), shape=(nodes(run), nodes(run)))
+
+
+def first_round(run: Result) -> str:
+    """The name of the round that a ledger's pages are about: the first, in which models are sent."""
+    return str(run.ledger.attrs["rounds"]).split()[0]
+
+
+def is_sum(run: Result) -> bool:
+    """Whether models are sent once to all, and heard as a sum."""
+    return bool(run.ledger.attrs[f"{first_round(run)}_channel"] == "air")
 
 
 def split_of_nodes(run: Result) -> Split | None:
     """[nodes] the power split where every node has one for all it sends; None where it has not."""
-    amplitude = constant(run, "sending_amplitude")
-    if run.ledger.attrs["medium"] != "Air" or amplitude is None or amplitude.ndim != 1:
+    amplitude = constant(run, "model_sending_amplitude")
+    if amplitude is None or amplitude.ndim != 1:
         return None
-    return _split(amplitude, np.asarray(run.ledger["power"]), constant(run, "sending_noise"))
+    return _split(amplitude, np.asarray(run.ledger["power"]), constant(run, "model_sending_noise"))
 
 
 def split_of_links(run: Result) -> Split | None:
     """[links] the power split where every link has its own; None where it has not."""
-    amplitude, noise = constant(run, "sending_amplitude"), constant(run, "sending_noise")
+    amplitude, noise = constant(run, "model_sending_amplitude"), constant(run, "model_sending_noise")
     links = gains(run)
-    if run.ledger.attrs["medium"] != "Slots" or links is None or amplitude is None or amplitude.ndim != 2:
+    if links is None or amplitude is None or amplitude.ndim != 2:
         return None
-    sender = np.asarray(run.ledger["sender"])
+    sender = np.asarray(run.ledger["model_sender"])
     slot = np.arange(len(sender)) - links.indptr[sender]  # neighbours in the order of the sender's row of gains
     power = np.asarray(run.ledger["power"])[sender]
     return _split(amplitude[sender, slot], power, None if noise is None else noise[sender, slot])
@@ -64,7 +76,7 @@ def split_of_links(run: Result) -> Split | None:
 
 def theta(run: Result) -> float | None:
     """The largest 1/z; None where nothing is divided by z."""
-    return float(1 / run.ledger["receiving_z"].min()) if "receiving_z" in run.ledger else None
+    return float(1 / run.ledger["model_receiving_z"].min()) if "model_receiving_z" in run.ledger else None
 
 
 def epsilon_per_epoch(run: Result) -> csr_array | None:
@@ -74,10 +86,10 @@ def epsilon_per_epoch(run: Result) -> csr_array | None:
     theta is the largest 1/z of the ledger.
     """
     split, links, bound = split_of_nodes(run), gains(run), theta(run)
-    if split is None or links is None or bound is None or not (split.beta > 0).all():
+    if split is None or links is None or bound is None or not is_sum(run) or not (split.beta > 0).all():
         return None
     power = np.asarray(run.ledger["power"])
-    noise = constant(run, "sending_noise")
+    noise = constant(run, "model_sending_noise")
     if noise is None:
         return None
     noise_to_step = noise / np.sqrt(split.beta * power)

@@ -111,7 +111,8 @@ def _promise(run: Result, name: str) -> Verdict:
 def _comparison(found: Comparison, names: Sequence[str]) -> Table:
     rows: list[Row] = []
     for name, row, texts in zip(names, found.rows, found.cells, strict=True):
-        values = (row.final, row.spread, row.worst, row.epochs, row.channel_uses, row.epsilon)
+        promised = (row.epsilon_against(who) for who in found.adversaries)
+        values = (row.final, row.spread, row.worst, row.epochs, row.channel_uses, *promised)
         rows.append((name, row.algorithm, *map(Cell, texts[2:], values)))
     note = "Mean over nodes and seeds; spread: standard deviation over seeds; uses: of the channel."
     return Table(f"At the end, {_words(found.metric)}", tuple(map(_words, found.headings)), tuple(rows), note)
@@ -188,7 +189,7 @@ def _network(run: Result, place: int) -> list[Block]:
     figure = charts.network(run)
     if figure is None:
         return [Text(("Nodes have no links of their own in this run, so there is no network to draw.",))]
-    nodes, links = ledger.nodes(run), int(run.ledger.sizes["link"])
+    nodes, links = ledger.nodes(run), int(run.ledger.sizes[f"{ledger.first_round(run)}_link"])
     split = "Nodes show how they split their power; where they are drawn says nothing."
     if ledger.split_of_nodes(run) is None:
         per_link = ledger.split_of_links(run) is not None

@@ -25,8 +25,9 @@ from murmurcast.audits.transcript import Transcript, transcripts
 from murmurcast.data.base import Dataset
 from murmurcast.data.partition import Partition, Sorted
 from murmurcast.network.graph import Network
-from murmurcast.planning.plan import Budget, Plan, PowerRule
+from murmurcast.planning.plan import Plan, PowerRule
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan as make_plan
 from murmurcast.privacy import gaussian, linear
 from murmurcast.privacy.paper import PaperClaim

@@ -9,7 +9,8 @@ import numpy as np
 from murmurcast._check import FloatArray
 from murmurcast.network import gains
 from murmurcast.network.graph import Network
-from murmurcast.planning.plan import ClippedGradients, Plan
+from murmurcast.planning.plan import Plan
+from murmurcast.planning.setup import ClippedGradients
 from murmurcast.planning.solve import plan as make_plan
 from murmurcast.privacy import gaussian
 from murmurcast.reproduction.document import Finding, Table
@@ -46,9 +47,10 @@ def _claimed(budget: int, plan: Plan) -> Finding:
 
 def _certified(budget: int, plan: Plan) -> Finding:
     at_claim = gaussian.epsilon(plan.certificate.mu, plan.paper_claim.delta)
+    nominal = plan.problem.gradient_clip.limit
     return Finding(
         None,
-        f"Budget {budget}: with gradients clipped at the nominal {plan.problem.clip:.3g} the certificate would be "
+        f"Budget {budget}: with gradients clipped at the nominal {nominal:.3g} the certificate would be "
         f"{at_claim.max():.4g} at that delta. Training as published clips nothing, so nothing is promised.",
     )
 
@@ -180,7 +182,7 @@ def _readings(plans: Sequence[Plan]) -> Table:
 def _as_printed(budget: int, plan: Plan) -> Plan:
     """The plan of the matrix with its rows as senders; G is such that mPED2FL costs the budget on it, as in `plan`."""
     network = Network(gains=gains.paper(budget).T, power=plan.network.power)
-    clip = plan.problem.clip * rival_ratio(plan.network) / rival_ratio(network)
+    clip = plan.problem.gradient_clip.limit * rival_ratio(plan.network) / rival_ratio(network)
     # One theta for both: it stands on either side of the comparison and cancels.
     budgeted = replace(plan.budget, theta=plan.theta)
     return make_plan(network, ClippedGradients(clip=clip), budgeted, plan.schedule, power=plan.rule)

@@ -17,8 +17,9 @@ from murmurcast.algorithms.power_controlled import Receiving, power_controlled
 from murmurcast.engine import loop, sharding
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
-from murmurcast.planning.plan import Budget, Plan
+from murmurcast.planning.plan import Plan
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan
 from murmurcast.problems.base import Leaf
 from murmurcast.problems.quadratic import Quadratic
@@ -149,33 +150,31 @@ def measure(setting: Setting, horizons: FloatArray, runs: int, levels: tuple[flo
     nodes = setting.problem.nodes
     with jax.enable_x64(True):
         layout = sharding.layout(nodes, len(seeds), nodes * setting.problem.bytes_per_gradient)
-        padded = np.pad(factors, (0, layout.filled_seeds - len(seeds)))
-        program = loop.program(summing(setting, padded), setting.problem, layout, seeds, np.float64)
-        totals, carry = [], program.start
+        program = loop.program(summing(setting), setting.problem, layout, seeds, np.float64)
+        level = layout.put_filled(np.tile(factors, (nodes, 1)))
+        totals, carry = [], program.start._replace(state=program.start.state._replace(level=level))
         for done, horizon in pairwise((0, *horizons.astype(int))):
             carry = program.advance(program.given, carry, np.int32(done + 1), np.int32(horizon + 1))
-            totals.append(np.asarray(carry.state.total)[:nodes, : len(seeds)])
+            totals.append(layout.take(carry.state.total))
     cost = np.stack(totals)
     noisy = cost[:, :, :-1].reshape(len(horizons), nodes, len(levels), runs).swapaxes(1, 2)
     return Regret(horizons, noisy, cost[:, :, -1])
 
 
-def summing(setting: Setting, factors: FloatArray) -> Algorithm:
+def summing(setting: Setting) -> Algorithm:
     """Algorithm 1 that adds up F(x) - F(x*) of every model it holds at the beginning of an epoch.
 
-    Args:
-        setting: What is run.
-        factors: [seeds] what each run's noise is multiplied by.
+    The `level` of its state is what the noise is multiplied by.
     """
-    inner = power_controlled(setting.plan, gradient_at="own")
+    algorithm = power_controlled(setting.plan, gradient_at="own")
+    (inner,) = algorithm.rounds
     hessian, slope, optimum = excess_form(setting.problem)
 
-    def init(model: jax.Array) -> Summing:
-        level = jnp.broadcast_to(jnp.asarray(factors), model.shape[:2])
-        return Summing(model, model, jnp.zeros_like(level), level)
+    def init(model: jax.Array, local: Local) -> Summing:  # noqa: ARG001
+        return Summing(model, model, jnp.zeros((), model.dtype), jnp.ones((), model.dtype))
 
-    def send(here: Sending, state: Any, drawn: jax.Array) -> jax.Array:
-        return inner.send(here, state, state.level * drawn)
+    def send(here: Sending, state: Any, drawn: dict[str, jax.Array]) -> jax.Array:
+        return inner.send(here, state, {"noise": state.level * drawn["noise"]})
 
     def update(here: Receiving, state: Any, sent: jax.Array, heard: jax.Array, local: Local) -> Summing:
         following = inner.update(here, state, sent, heard, local)
@@ -184,7 +183,7 @@ def summing(setting: Setting, factors: FloatArray) -> Algorithm:
         total = state.total + away @ (hessian @ away) / 2 + slope @ away
         return Summing(following.own, following.published, total, state.level)
 
-    return inner._replace(init=init, send=send, update=update)
+    return algorithm._replace(init=init, rounds=(inner._replace(send=send, update=update),))
 
 
 def excess_form(problem: Quadratic) -> tuple[FloatArray, FloatArray, FloatArray]:

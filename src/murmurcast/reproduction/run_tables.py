@@ -184,7 +184,7 @@ def matched(runs: Sequence[Run], budget: float) -> Finding:
     spread = float(np.hypot(ours.spread[-1], rival.spread[-1]))
     clear = spread > 0 and abs(gap) > 2 * spread
     leader = "Algorithm 1 leads" if gap > 0 else "mPED2FL leads"
-    longer = find(runs, "matched", RIVAL, budget).setting.experiment.algorithm.step_factor
+    longer = find(runs, "matched", RIVAL, budget).setting.experiment.algorithm.options["step_factor"]
     return Finding(
         gap > 0 and clear,
         f"Matched steps, budget {budget:g}: {leader if clear else 'neither leads clearly'} after {ours.epochs[-1]:g} "

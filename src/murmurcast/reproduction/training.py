@@ -9,10 +9,10 @@ from murmurcast._progress import Stage, quiet
 from murmurcast.planning.plan import Plan
 from murmurcast.problems.softmax import SoftmaxRegression
 from murmurcast.reproduction.settings import Setting
-from murmurcast.runs import run as runner
 from murmurcast.runs.result import Result
+from murmurcast.runs.run import Progress, RunOptions, run
 
-Watch = Callable[[Setting], runner.Progress]  # whom to tell about the epochs of a run
+Watch = Callable[[Setting], Progress]  # whom to tell about the epochs of a run
 
 
 class Run(NamedTuple):
@@ -23,7 +23,7 @@ class Run(NamedTuple):
     result: Result
 
 
-def unwatched(setting: Setting) -> runner.Progress:  # noqa: ARG001
+def unwatched(setting: Setting) -> Progress:  # noqa: ARG001
     """Tells nobody."""
     return quiet
 
@@ -44,16 +44,15 @@ def _train(
     plan = experiment.build_plan(problem=problem, on_stage=on_stage)
     on_stage("compiling")
     seeds = experiment.run.seeds
-    result = runner.run(
-        experiment.build_algorithm(plan),
-        problem,
-        seeds=range(seeds) if isinstance(seeds, int) else seeds,
+    options = RunOptions(
         evaluate_every=experiment.run.evaluate_every,
         name=setting.name,
         experiment=experiment.as_toml(),
         folder=folder / setting.name,
         on_progress=watch(setting),
     )
+    algorithm, each = experiment.build_algorithm(plan), range(seeds) if isinstance(seeds, int) else seeds
+    result = run(algorithm, problem, seeds=each, options=options)
     return Run(setting, plan, result)
 
 

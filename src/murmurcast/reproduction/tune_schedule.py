@@ -21,11 +21,11 @@ from murmurcast.data import datasets
 from murmurcast.data.base import Dataset
 from murmurcast.network import gains
 from murmurcast.network.graph import Network
-from murmurcast.planning.plan import Budget
 from murmurcast.planning.schedule import Decay, Schedule
+from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan
 from murmurcast.problems.softmax import SoftmaxRegression
-from murmurcast.runs.run import run
+from murmurcast.runs.run import RunOptions, run
 
 _PURPOSE = 11  # of the cut's draw, beside the seed
 _CLOSE = 0.002
@@ -77,7 +77,8 @@ def tried(data: Dataset, candidate: Choice) -> Choice:
         noise_to_step="auto",
     )
     made = plan(network, problem, Budget(epsilon=candidate.epsilon, unit="record"), schedule, z="perron")
-    found = run(_MAKE[candidate.algorithm](made, publish="average"), problem, evaluate_every=candidate.epochs)
+    options = RunOptions(evaluate_every=candidate.epochs)
+    found = run(_MAKE[candidate.algorithm](made, publish="average"), problem, options=options)
     return candidate._replace(accuracy=float(found.final("published_accuracy").mean()))
 
 

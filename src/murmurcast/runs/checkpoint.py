@@ -15,11 +15,12 @@ import numpy as np
 
 from murmurcast import _check, _files
 from murmurcast.algorithms.base import Algorithm
+from murmurcast.engine import draws
 from murmurcast.engine.train import Point, Record
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class Checkpoint(NamedTuple):
@@ -41,13 +42,15 @@ class Checkpoint(NamedTuple):
 
 def digest(algorithm: Algorithm, problem: Problem, *settings: object) -> str:
     """A fingerprint of all that a run depends on: its data, what is sent and heard, and the settings."""
-    plan = algorithm.plan
+    setup = algorithm.setup
     plain = {key: value for key, value in vars(problem).items() if isinstance(value, int | float | str)}
-    words = (algorithm.name, algorithm.settings, plan.schedule, plan.budget, type(problem).__name__, plain, settings)
-    state = hashlib.blake2b(repr(words).encode(), digest_size=16)
-    gains = plan.network.gains
-    links = (gains.indptr, gains.indices, gains.data, plan.network.power)
-    parts = (problem.local_data(), problem.test_data(), algorithm.sending, algorithm.receiving, links)
+    rounds = [(one.name, one.channel.entries(), draws.words(one)) for one in algorithm.rounds]
+    channels = [(name, entries.attributes, drawn) for name, entries, drawn in rounds]
+    words = (algorithm.name, algorithm.settings, setup.schedule, setup.budget, type(problem).__name__, plain, settings)
+    state = hashlib.blake2b(repr((words, channels)).encode(), digest_size=16)
+    tables = [(one.sending, one.receiving) for one in algorithm.rounds]
+    links = [[values for _, values in entries.variables.values()] for _, entries, _ in rounds]
+    parts = (problem.local_data(), problem.test_data(), tables, links, setup.network.power)
     for leaf in jax.tree.leaves(parts):
         state.update(np.ascontiguousarray(leaf).data)
     return state.hexdigest()
@@ -119,8 +122,8 @@ def _fingerprint(head: dict[str, Any], arrays: dict[str, Any]) -> str:
 
 def _packed(prefix: str, records: tuple[Record, ...], arrays: dict[str, Any]) -> list[dict[str, Any]]:
     for number, record in enumerate(records):
-        arrays |= {f"{prefix}.{number}.{name}": value for name, value in record.figures.items()}
-    return [{"epoch": r.epoch, "seconds": r.seconds, "names": list(r.figures)} for r in records]
+        arrays |= {f"{prefix}.{number}.{name}": value for name, value in record.metrics.items()}
+    return [{"epoch": r.epoch, "seconds": r.seconds, "names": list(r.metrics)} for r in records]
 
 
 def _unpacked(prefix: str, packed: list[dict[str, Any]], arrays: dict[str, Any]) -> tuple[Record, ...]:

@@ -5,7 +5,14 @@ from typing import NamedTuple
 import numpy as np
 
 from murmurcast.errors import Error
+from murmurcast.privacy.releases import ADVERSARIES
 from murmurcast.runs.result import Result, listed, spread_over_seeds
+
+_STRONGER = {
+    "eavesdropper and one node": ("everybody",),
+    "eavesdropper": ("everybody", "eavesdropper and one node"),
+    "trusted server": ("everybody",),
+}
 
 
 class Row(NamedTuple):
@@ -38,6 +45,14 @@ class Row(NamedTuple):
     delta: float
     unit: str
     caveat: str
+    against: str = "everybody"
+    weaker: tuple[tuple[str, float | None], ...] = ()
+
+    def epsilon_against(self, adversary: str) -> float | None:
+        """What is promised against this adversary, or one that can do all that it can; None where nothing is."""
+        promised = {self.against: self.epsilon, **dict(self.weaker)}
+        found = [promised.get(who) for who in (adversary, *_STRONGER.get(adversary, ()))]
+        return min((epsilon for epsilon in found if epsilon is not None), default=None)
 
 
 class Comparison(NamedTuple):
@@ -57,7 +72,16 @@ class Comparison(NamedTuple):
     def headings(self) -> tuple[str, ...]:
         """What the columns are."""
         target = f"epochs to {self.target:.4g}"
-        return ("run", "algorithm", self.metric, "spread", "worst (node)", target, "uses", "epsilon")
+        columns = ("run", "algorithm", self.metric, "spread", "worst (node)", target, "uses")
+        only = self.adversaries == ("everybody",)
+        return (*columns, *("epsilon" if only else f"epsilon, {who}" for who in self.adversaries))
+
+    @property
+    def adversaries(self) -> tuple[str, ...]:
+        """Against whom the runs promise anything, the strongest first: each has a column of its own."""
+        promised = {row.against for row in self.rows if row.epsilon is not None}
+        promised |= {who for row in self.rows for who, _ in row.weaker}
+        return tuple(who for who in ADVERSARIES if who in promised) or ("everybody",)
 
     @property
     def cells(self) -> list[tuple[str, ...]]:
@@ -71,7 +95,7 @@ class Comparison(NamedTuple):
                 f"{row.worst:.4f} ({row.worst_node})",
                 "never" if row.epochs is None else str(row.epochs),
                 "" if row.channel_uses is None else str(row.channel_uses),
-                "not promised" if row.epsilon is None else f"{row.epsilon:.3g} ({row.caveat or row.unit})",
+                *(_promise(row, who) for who in self.adversaries),
             )
             for row in self.rows
         ]
@@ -99,7 +123,7 @@ def compare(*runs: Result, metric: str | None = None, target: float | None = Non
     metric = metric or next(
         name for name in ("own_accuracy", "own_loss") if all(name in run.metrics for run in runs) or name == "own_loss"
     )
-    known = set.intersection(*(_figures(run) for run in runs))
+    known = set.intersection(*(_metric_names(run) for run in runs))
     if metric not in known:
         raise Error(f'"{metric}" is not a figure of all these runs', hint=f"they share {', '.join(sorted(known))}")
     higher = metric.endswith("accuracy")
@@ -110,7 +134,14 @@ def compare(*runs: Result, metric: str | None = None, target: float | None = Non
     return Comparison(metric, target, tuple(_row(run, metric, target, higher) for run in runs))
 
 
-def _figures(run: Result) -> set[str]:
+def _promise(row: Row, adversary: str) -> str:
+    epsilon = row.epsilon_against(adversary)
+    if epsilon is None:
+        return "not promised"
+    return f"{epsilon:.3g} ({row.caveat if row.caveat and adversary == row.against else row.unit})"
+
+
+def _metric_names(run: Result) -> set[str]:
     return {str(name) for name, values in run.metrics.items() if values.dims == ("seed", "epoch", "node")}
 
 
@@ -137,4 +168,6 @@ def _row(run: Result, metric: str, target: float, higher: bool) -> Row:
         delta=privacy["delta"],
         unit=privacy["unit"],
         caveat=privacy["caveat"],
+        against=privacy["against"],
+        weaker=tuple((one["against"], one["epsilon"]) for one in privacy["weaker"]),
     )

@@ -1,4 +1,4 @@
-"""What a run leaves behind: its figures with labels, the ledger of what was sent, and how it came about."""
+"""What a run leaves behind: its metrics with labels, the ledger of what was sent, and how it came about."""
 
 import os
 import platform
@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from murmurcast.algorithms.base import Air, Algorithm, Promise, Slots
+from murmurcast._check import FloatArray
+from murmurcast.algorithms import registry
+from murmurcast.algorithms.base import Algorithm, Round
+from murmurcast.engine import check, draws
 from murmurcast.engine.train import Record
+from murmurcast.errors import Error
+from murmurcast.planning.plan import Plan
 from murmurcast.privacy import discrete
-from murmurcast.privacy.conversion import note
+from murmurcast.privacy.conversion import epsilon_of, mu_of, note
+from murmurcast.privacy.releases import Releases
 from murmurcast.problems.base import Problem
+from murmurcast.runs.result import LEDGER_FORMAT
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,11 +33,11 @@ def metrics(algorithm: Algorithm, seeds: tuple[int, ...], records: "list[tuple[R
     """All records, group of seeds by group, as one labelled set [seed, epoch, node]."""
     import xarray as xr
 
-    power = algorithm.plan.network.power
+    power = algorithm.setup.network.power
     variables: dict[str, Any] = {}
-    for name, example in records[0][0].figures.items():
+    for name, example in records[0][0].metrics.items():
         stacked = np.stack(
-            [np.concatenate([group[i].figures[name] for group in records], axis=-1) for i in range(len(records[0]))]
+            [np.concatenate([group[i].metrics[name] for group in records], axis=-1) for i in range(len(records[0]))]
         )
         if example.ndim == 1:
             variables[name] = (("seed", "epoch"), stacked.T)
@@ -48,88 +55,143 @@ def metrics(algorithm: Algorithm, seeds: tuple[int, ...], records: "list[tuple[R
     )
 
 
-def promise(algorithm: Algorithm, problem: Problem) -> Promise:
-    """What holds on this problem: without a clip, nothing that depends on one."""
-    if problem.clipping == "none" and algorithm.promise.mu.any():
-        return Promise(np.full(problem.nodes, np.inf), "gradients are not clipped: nothing is promised")
-    return algorithm.promise
+def promised(algorithm: Algorithm, problem: Problem) -> tuple[Releases, ...]:
+    """What is promised on this problem: without a clip, nothing that depends on one."""
+    if not problem.gradient_clip.bounds and any(part.ratio.any() for part in algorithm.releases):
+        return ()
+    return algorithm.releases
+
+
+def promised_mu(algorithm: Algorithm, problem: Problem) -> FloatArray:
+    """[nodes] against the strongest adversary that anything is promised against; infinite where nothing is."""
+    parts = promised(algorithm, problem)
+    return mu_of(parts[0]) if parts else np.full(problem.nodes, np.inf)
+
+
+def basis(algorithm: Algorithm, problem: Problem) -> tuple[str, str]:
+    """In words what stands behind the strongest promise, and what must be said in one breath with it."""
+    parts = promised(algorithm, problem)
+    if not parts:
+        return f"{why_nothing(algorithm)}: nothing is promised", ""
+    return in_words(parts[0], algorithm.setup.budget.unit)
+
+
+def in_words(part: Releases, unit: str) -> tuple[str, str]:
+    """What stands behind a number about releases, and what must be said in one breath with it; "" for a certificate."""
+    bound = ", by the discrete Gaussian's bound" if part.law.name == "discrete gaussian" else ""
+    if part.law.name == "none":
+        return "nothing is sent, and nothing published", "nothing sent"
+    if part.against == "everybody":
+        return f"certificate, unit {unit}, against everybody{bound}", ""
+    if part.against == "trusted server":
+        return f"unit {unit}, if the server is trusted", "trusted server"
+    return f"unit {unit}, against an {part.against} only{bound}", part.against
+
+
+def why_nothing(algorithm: Algorithm) -> str:
+    """What stands between an algorithm that promises nothing and a promise."""
+    try:
+        reason = registry.find(algorithm.name).reason
+    except Error:  # an object of somebody's own, under a name of its own
+        reason = "" if algorithm.releases else "it brings no account of what it releases"
+    return reason or "gradients are not clipped"
 
 
 def ledger(algorithm: Algorithm, problem: Problem) -> "xr.Dataset":
     """What was sent, by which rule: the very tables that the engine was given, in float64."""
     import xarray as xr
 
-    plan, medium = algorithm.plan, algorithm.medium
+    setup, clip = algorithm.setup, problem.gradient_clip
     variables: dict[str, Any] = {
-        "power": ("node", plan.network.power),
-        "sensitivity": ("node", plan.sensitivity),
-        "promised_mu": ("node", promise(algorithm, problem).mu),
+        "power": ("node", setup.network.power),
+        "sensitivity": ("node", setup.sensitivity),
+        "promised_mu": ("node", promised_mu(algorithm, problem)),
     }
+    for part in promised(algorithm, problem)[1:]:
+        variables[f"promised_mu_against_{part.against.replace(' ', '_')}"] = ("node", mu_of(part))
     if problem.examples_per_node is not None:
         variables["examples_per_node"] = ("node", problem.examples_per_node)
+    attributes = {
+        "format": LEDGER_FORMAT,
+        "algorithm": algorithm.name,
+        "rounds": " ".join(one.name for one in algorithm.rounds),
+        "start_gradients": check.first_state(algorithm, problem, np.float32).gradients,
+        "epochs": algorithm.epochs,
+        "delta": setup.budget.delta,
+        "unit": setup.budget.unit,
+        "clip": clip.limit,
+        "clipping": clip.per,
+        **({"normaliser": setup.mixing.normaliser} if isinstance(setup, Plan) else {}),
+        **({} if (batch := getattr(problem, "batch", None)) is None else {"batch": batch}),
+        "noise_source": setup.budget.noise_source,
+        **({"dim": problem.dim, "sampler_error": discrete.SAMPLER_ERROR} if _is_secure(algorithm) else {}),
+        **algorithm.settings,
+    }
+    for one in algorithm.rounds:
+        found = one.channel.entries()
+        attributes |= {f"{one.name}_channel": one.channel.kind, f"{one.name}_draws": draws.words(one)}
+        attributes |= {f"{one.name}_{name}": value for name, value in found.attributes.items()}
+        variables |= {f"{one.name}_{name}": _of_round(one.name, *entry) for name, entry in found.variables.items()}
+        variables |= _tables(one)
+    return xr.Dataset(variables, attrs=attributes)
+
+
+def _of_round(name: str, dims: tuple[str, ...], values: Any) -> tuple[tuple[str, ...], Any]:
+    """Dimensions of a round's own get its name; those of nodes are common."""
+    return tuple(dim if dim == "node" else f"{name}_{dim}" for dim in dims), values
+
+
+def _tables(one: Round) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     for part in ("sending", "receiving"):
-        for name, table in getattr(algorithm, part)._asdict().items():
-            rows = f"{part}_{name}_row" if table.ndim > 1 and len(table) > 1 else "always"
-            dims = ("epoch",) if table.ndim == 1 else (rows, "node", "slot")[: table.ndim]
-            variables[f"{part}_{name}"] = (dims, table)
-    if isinstance(medium, Air | Slots):
-        links = medium.gains.tocoo()
-        variables |= {
-            "sender": ("link", links.coords[0]),
-            "receiver": ("link", links.coords[1]),
-            "gain": ("link", links.data),
-        }
-    return xr.Dataset(
-        variables,
-        attrs={
-            "algorithm": algorithm.name,
-            "medium": type(medium).__name__,
-            "epochs": plan.schedule.epochs,
-            "delta": plan.budget.delta,
-            "unit": plan.budget.unit,
-            "clip": problem.clip,
-            "clipping": problem.clipping,
-            "normaliser": plan.mixing.normaliser,
-            **({} if (batch := getattr(problem, "batch", None)) is None else {"batch": batch}),
-            "noise_source": plan.budget.noise_source,
-            **({"dim": problem.dim, "sampler_error": discrete.SAMPLER_ERROR} if _is_secure(algorithm) else {}),
-            **algorithm.settings,
-        },
-    )
+        for field, table in getattr(one, part)._asdict().items():
+            name = f"{one.name}_{part}_{field}"
+            rows = f"{name}_row" if table.ndim > 1 and len(table) > 1 else "always"
+            slot = f"{one.name}_{'slot' if part == 'sending' else 'neighbour'}"
+            found[name] = (("epoch",) if table.ndim == 1 else (rows, "node", slot)[: table.ndim], table)
+    return found
 
 
 def _is_secure(algorithm: Algorithm) -> bool:
-    return algorithm.plan.budget.noise_source == "secure"
+    return algorithm.setup.budget.noise_source == "secure"
 
 
 def info(
     algorithm: Algorithm, problem: Problem, name: str, seeds: tuple[int, ...], precision: Precision
 ) -> dict[str, Any]:
     """Names, seeds, versions and kind of machine: nothing about who ran it, or where."""
-    held = promise(algorithm, problem)
-    mu, delta = float(held.mu.max()), algorithm.plan.budget.delta
+    budget, parts = algorithm.setup.budget, promised(algorithm, problem)
+    words, caveat = basis(algorithm, problem)
     return {
         "name": name,
         "algorithm": algorithm.name,
         "settings": dict(algorithm.settings),
+        "rounds": [one.name for one in algorithm.rounds],
         "problem": {"kind": type(problem).__name__, "nodes": problem.nodes, "dim": problem.dim},
-        "epochs": algorithm.plan.schedule.epochs,
+        "epochs": algorithm.epochs,
         "seeds": list(seeds),
         "precision": precision,
         "privacy": {
-            "epsilon": float(algorithm.plan.curve.epsilon(np.array(mu), delta)) if np.isfinite(mu) else None,
-            "delta": delta,
-            "unit": algorithm.plan.budget.unit,
-            "basis": held.basis,
-            "caveat": held.caveat,
-            "noise_source": algorithm.plan.budget.noise_source,
-            "note": note(algorithm.plan.budget.noise_source),
+            "epsilon": _worst_epsilon(parts[0], budget.delta) if parts else None,
+            "delta": budget.delta,
+            "unit": budget.unit,
+            "against": parts[0].against if parts else "nobody",
+            "basis": words,
+            "caveat": caveat,
+            "weaker": [{"against": part.against, "epsilon": _worst_epsilon(part, budget.delta)} for part in parts[1:]],
+            "noise_source": budget.noise_source,
+            "note": note(budget.noise_source),
         },
         "versions": {package: version(package) for package in ("murmurcast", "jax", "jaxlib", "numpy", "scipy")}
         | {"python": platform.python_version()},
         "machine": {"system": platform.system(), "kind": platform.machine(), "cores": os.cpu_count()},
         "commit": _commit(),
     }
+
+
+def _worst_epsilon(part: Releases, delta: float) -> float | None:
+    worst = float(epsilon_of(part, delta).max())
+    return worst if np.isfinite(worst) else None
 
 
 def _commit() -> str | None:

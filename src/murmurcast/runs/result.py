@@ -1,4 +1,4 @@
-"""A run and the folder it is kept in: figures, ledger, experiment, published models.
+"""A run and the folder it is kept in: metrics, ledger, experiment, published models.
 
 The folder is written file by file and is complete only with `run.json`, which comes last and holds the SHA-256 of all
 others: what was cut short, mixed up or edited does not load.
@@ -35,7 +35,8 @@ RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT = (
 )
 CERTIFICATE = "certificate.json"  # written by `murmurcast certify`, and no part of the run
 FILES = (RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT, CERTIFICATE)
-_FORMAT = 1
+_FORMAT = 2
+LEDGER_FORMAT = 2
 MAX_TABLE_LINES = 1_000_000
 
 
@@ -44,7 +45,7 @@ class Result:
     """What came out of a run.
 
     Attributes:
-        metrics: Figures at the evaluated epochs, labelled. [seed, epoch, node]: `own_*` and `published_*` (loss,
+        metrics: Numbers at the evaluated epochs, labelled. [seed, epoch, node]: `own_*` and `published_*` (loss,
             accuracy, distance to the optimum, as the problem has them) and `sent_power` (energy sent over budget).
             [seed, epoch]: `mean_*` of the mean of all own models, and `consensus_error`. [epoch]: `channel_uses`,
             `seconds`. [seed, node]: `loudest`, the largest `sent_power` of all epochs.
@@ -66,7 +67,7 @@ class Result:
         return str(self.info["name"])
 
     def final(self, metric: str) -> NDArray[Any]:
-        """A figure at the last evaluated epoch, [seed, node] or [seed]."""
+        """A metric at the last evaluated epoch, [seed, node] or [seed]."""
         return np.asarray(self.metrics[metric].isel(epoch=-1))
 
     def save(self, folder: Path | str) -> None:
@@ -243,7 +244,7 @@ def _netcdf(dataset: "xr.Dataset") -> bytes:
 def _read(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():  # a pipe would keep us waiting for ever
-            raise Altered(f"{path} is no file", hint="run it again, or restore the file")
+            raise Altered(f"{path} is not a regular file", hint="run it again, or restore the file")
         return path.read_bytes()
     except OSError as problem:
         raise Altered(f"{path} cannot be read: {problem.strerror}", hint="run it again, or restore the file") from None

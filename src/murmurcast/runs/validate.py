@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 Test = Callable[[Any], bool]
 LARGEST_NUMBER = 1e100  # of a constant in a ledger: beyond, squares and products leave the numbers
-_FIGURE = ("seed", "epoch", "node")
+_BY_NODE = ("seed", "epoch", "node")
 _SHAPES = {
-    "own_loss": _FIGURE,
-    "published_loss": _FIGURE,
-    "sent_power": _FIGURE,
+    "own_loss": _BY_NODE,
+    "published_loss": _BY_NODE,
+    "sent_power": _BY_NODE,
     "loudest": ("seed", "node"),
     "consensus_error": ("seed", "epoch"),
     "channel_uses": ("epoch",),
@@ -56,6 +56,20 @@ def _are_seeds(value: Any) -> bool:
     return whole and all(0 <= seed < 2**63 for seed in value) and 0 < len(set(value)) == len(value)
 
 
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(name, str) for name in value)
+
+
+def _are_promises(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, dict)
+        and set(one) == {"against", "epsilon"}
+        and _is_text(one["against"])
+        and (one["epsilon"] is None or _is_number(one["epsilon"]))
+        for one in value
+    )
+
+
 def _are_words(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(inner, str | int | float) for inner in value.values())
 
@@ -69,10 +83,12 @@ _INFO: dict[tuple[str, ...], Test] = {
     ("problem", "dim"): _is_count,
     ("epochs",): _is_count,
     ("seeds",): _are_seeds,
+    ("rounds",): _are_names,
     ("precision",): _is_text,
     ("privacy", "epsilon"): _or_none(_is_number),
     ("privacy", "delta"): _is_fraction,
-    **{("privacy", key): _is_text for key in ("unit", "basis", "caveat", "note")},
+    **{("privacy", key): _is_text for key in ("unit", "against", "basis", "caveat", "note")},
+    ("privacy", "weaker"): _are_promises,
     ("versions",): _are_words,
     ("machine", "system"): _is_text,
     ("machine", "kind"): _is_text,
@@ -95,24 +111,24 @@ def require_info(info: dict[str, Any]) -> None:
 
 
 def require_metrics(metrics: "xr.Dataset", info: dict[str, Any]) -> None:
-    """All figures are there for every seed and node, in the order of epochs."""
+    """All metrics are there for every seed and node, in the order of epochs."""
     expected = {"seed": info["seeds"], "node": list(range(info["problem"]["nodes"]))}
     epochs = _coordinate(metrics, "epoch")
     for name, labels in expected.items():
         if _coordinate(metrics, name).tolist() != labels:
-            raise Unsound(f"the figures are of other {name}s than run.json says")
+            raise Unsound(f"the metrics are of other {name}s than run.json says")
     if not len(epochs) or epochs[0] < 1 or epochs[-1] > info["epochs"] or (np.diff(epochs) <= 0).any():
-        raise Unsound("the figures are of no epochs, or not in their order")
-    figures = {str(name): _FIGURE for name in metrics if str(name).startswith(("own_", "published_"))}
-    for name, dims in (_SHAPES | figures).items():
+        raise Unsound("the metrics are of no epochs, or not in their order")
+    metric_names = {str(name): _BY_NODE for name in metrics if str(name).startswith(("own_", "published_"))}
+    for name, dims in (_SHAPES | metric_names).items():
         if name not in metrics or metrics[name].dims != dims or metrics[name].dtype.kind not in "fiu":
-            raise Unsound(f"the figures have no {name}, or not one for every {' and '.join(dims)}")
-    for name in figures:
+            raise Unsound(f"the metrics have no {name}, or not one for every {' and '.join(dims)}")
+    for name in metric_names:
         model, kind = name.split("_", 1)
-        if f"{'own' if model == 'published' else 'published'}_{kind}" not in figures:
-            raise Unsound(f"the figures have {name} of one model only")
+        if f"{'own' if model == 'published' else 'published'}_{kind}" not in metric_names:
+            raise Unsound(f"the metrics have {name} of one model only")
     if not _rises(np.asarray(metrics["channel_uses"])):
-        raise Unsound("the figures have channel_uses that are no counts")
+        raise Unsound("the metrics have channel_uses that are no counts")
 
 
 def require_ledger(ledger: "xr.Dataset", info: dict[str, Any]) -> None:
@@ -120,7 +136,10 @@ def require_ledger(ledger: "xr.Dataset", info: dict[str, Any]) -> None:
     nodes, attributes = info["problem"]["nodes"], ledger.attrs
     if ledger.sizes.get("node") != nodes:
         raise Unsound("the ledger is of another number of nodes than run.json says")
-    for name in ("medium", "clipping"):
+    rounds = attributes.get("rounds")
+    if not isinstance(rounds, str) or rounds.split() != info["rounds"] or not rounds:
+        raise Unsound("the ledger does not say its rounds, or others than run.json")
+    for name in ("clipping", *(f"{one}_channel" for one in rounds.split())):
         if not isinstance(attributes.get(name), str):
             raise Unsound(f"the ledger does not say its {name}")
     delta = attributes.get("delta")
@@ -132,7 +151,8 @@ def require_ledger(ledger: "xr.Dataset", info: dict[str, Any]) -> None:
     _require_numbers(ledger)
     if not (np.asarray(ledger["power"]) > 0).all():
         raise Unsound("the ledger has a node without power")
-    _require_links(ledger, nodes)
+    for one in rounds.split():
+        _require_links(ledger, nodes, one)
 
 
 def require_published(published: NDArray[Any], info: dict[str, Any]) -> None:
@@ -147,29 +167,30 @@ def _require_numbers(ledger: "xr.Dataset") -> None:
     for name in map(str, ledger.variables):
         values = ledger[name]
         if values.dtype.kind not in "fiu":
-            raise Unsound(f"the ledger has {name} that is not made of numbers")
+            raise Unsound(f"the ledger has {name}, which must be numeric")
         reckoned = np.asarray(values, np.float64)  # a half-precision number cannot be compared with the largest
-        allowed = (reckoned >= 0) & ((reckoned <= LARGEST_NUMBER) | (name == "promised_mu"))
+        allowed = (reckoned >= 0) & ((reckoned <= LARGEST_NUMBER) | name.startswith("promised_mu"))
         if not allowed.all() or not values.size:
             raise Unsound(f"the ledger has a number in {name} that is not from 0 to {LARGEST_NUMBER:g}")
 
 
-def _require_links(ledger: "xr.Dataset", nodes: int) -> None:
-    present = [name for name in ("sender", "receiver", "gain") if name in ledger]
+def _require_links(ledger: "xr.Dataset", nodes: int, one: str) -> None:
+    names = [f"{one}_{part}" for part in ("sender", "receiver", "gain")]
+    present = [name for name in names if name in ledger]
     if not present:
         return
-    if len(present) < 3 or any(ledger[name].dims != ("link",) for name in present):
+    if len(present) < 3 or any(ledger[name].dims != (f"{one}_link",) for name in present):
         raise Unsound("the ledger has links without their ends or gains")
-    ends = [np.asarray(ledger[name]) for name in ("sender", "receiver")]
+    ends = [np.asarray(ledger[name]) for name in names[:2]]
     if any(end.dtype.kind not in "iu" or (end >= nodes).any() for end in ends) or (ends[0] == ends[1]).any():
-        raise Unsound("the ledger has a link of a node that is none")
-    if not (np.asarray(ledger["gain"]) > 0).all():
+        raise Unsound("the ledger has a link to a node that does not exist")
+    if not (np.asarray(ledger[names[2]]) > 0).all():
         raise Unsound("the ledger has a link without gain")
 
 
 def _coordinate(metrics: "xr.Dataset", name: str) -> NDArray[Any]:
     if name not in metrics.coords or metrics[name].dims != (name,) or metrics[name].dtype.kind not in "iu":
-        raise Unsound(f"the figures do not say their {name}s")
+        raise Unsound(f"the metrics do not say their {name}s")
     return np.asarray(metrics[name])
 
 

@@ -1,0 +1,200 @@
+"""What an account may read, and what accounts share.
+
+An account recomputes a finished run's releases from the ledger's tables alone, never from the plan: that it does not
+trust what made the run is the point.
+"""
+
+from collections.abc import Collection
+from typing import NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from murmurcast._check import FloatArray
+from murmurcast.algorithms.tables import row_of
+from murmurcast.privacy import discrete
+from murmurcast.privacy.releases import GAUSSIAN, Law, Releases
+from murmurcast.privacy.releases import exposed_ratio as exposed_ratio
+
+TOLERANCE = 1e-9  # relative: far above rounding, far below any change that matters
+_EPOCHS_PER_CHUNK = 4096
+
+
+class LedgerTables(Protocol):
+    """A ledger as an account sees it; whatever is missing, of another shape or out of range is refused."""
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        ...
+
+    @property
+    def epochs(self) -> int:
+        """T, how many epochs it holds."""
+        ...
+
+    @property
+    def noise_source(self) -> str:
+        """Where the noise came from: "seeded" or "secure"."""
+        ...
+
+    def refuse(self, what: str) -> NoReturn:
+        """Says what is wrong with the ledger, as the end of a sentence."""
+        ...
+
+    def text(self, name: str, known: Collection[str] = ()) -> str:
+        """A word it says."""
+        ...
+
+    def number(self, name: str) -> float:
+        """A number above 0 that it says."""
+        ...
+
+    def has(self, name: str) -> bool:
+        """Whether it has a table or array of this name."""
+        ...
+
+    def says(self, name: str) -> bool:
+        """Whether it has a word or number of this name."""
+        ...
+
+    def per_node(self, name: str, *, infinite: bool = False) -> FloatArray:
+        """[nodes] numbers of 0 or more."""
+        ...
+
+    def per_epoch(self, name: str) -> FloatArray:
+        """[epochs] numbers of 0 or more."""
+        ...
+
+    def table(self, name: str) -> FloatArray:
+        """[rows, nodes] numbers of 0 or more."""
+        ...
+
+    def sends(self, round_name: str) -> FloatArray | None:
+        """[rows, nodes] 1 while a node sends, 0 once it has dropped out; None where nobody drops out."""
+        ...
+
+    def links(self, round_name: str) -> "tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]":
+        """Sender, receiver and gain of every link of a round, each [links]."""
+        ...
+
+    def require_rounds(self, **rounds: str) -> None:
+        """The run had these rounds and no others, each with the draws that it names, as the ledger words them."""
+        ...
+
+    def require_tables(self, *names: str) -> None:
+        """These and no other tables: what is not known here cannot be accounted for."""
+        ...
+
+
+class Account(Protocol):
+    """Recomputes what a finished run released, from its ledger alone."""
+
+    def __call__(self, ledger: LedgerTables, /) -> tuple[Releases, ...]:
+        """One for every adversary that anything is promised against, the strongest first."""
+        ...
+
+
+def sensitivity(ledger: LedgerTables) -> FloatArray:
+    """[nodes] S: 2 clip for unit node, 2 clip / n for unit record; infinite where nothing is clipped.
+
+    The ledger's own number must agree. With secure noise the roundings of float64 are counted in.
+    """
+    clipping, clip = ledger.text("clipping", ("node", "example", "none")), ledger.number("clip")
+    expected = np.full(ledger.nodes, 2 * clip)
+    if ledger.text("unit") == "record":
+        if clipping == "node":
+            ledger.refuse("has unit record, and clips nodes: every example's gradient must be clipped")
+        examples = ledger.per_node("examples_per_node")
+        if (examples < 1).any():
+            ledger.refuse("has a node without examples")
+        if ledger.says("batch") and (examples != ledger.number("batch")).any():
+            ledger.refuse("averages gradients over other numbers of examples than its batch")
+        expected = expected / examples
+    written = ledger.per_node("sensitivity")
+    if not np.allclose(written, expected, rtol=TOLERANCE, atol=0):
+        node = int(np.argmax(np.abs(written - expected)))
+        ledger.refuse(
+            f"has sensitivity {written[node]:.6g} of node {node}, and clip and unit make it {expected[node]:.6g}"
+        )
+    if clipping == "none":
+        return np.full(ledger.nodes, np.inf)
+    if ledger.noise_source == "secure":
+        sizes = ledger.per_node("examples_per_node") if ledger.has("examples_per_node") else 0.0
+        return discrete.sensitivity(expected, clip, sizes, int(ledger.number("dim")))
+    return expected
+
+
+def constant(ledger: LedgerTables, name: str) -> FloatArray:
+    """[nodes] a table that is the same in all epochs, of numbers above 0."""
+    found = above_zero(ledger, name)
+    if len(found) > 1:
+        ledger.refuse(f"has {name} that changes over epochs")
+    return found[0]
+
+
+def gains(ledger: LedgerTables, round_name: str) -> csr_array:
+    """[sender, receiver] the gains of a round's links."""
+    sender, receiver, values = ledger.links(round_name)
+    return csr_array((values, (sender, receiver)), (ledger.nodes, ledger.nodes))
+
+
+def law_of(ledger: LedgerTables) -> Law:
+    """Of the noise that hides a vector of the model's size."""
+    if ledger.noise_source == "seeded":
+        return GAUSSIAN
+    return Law("discrete gaussian", dim=int(ledger.number("dim")))
+
+
+def above_zero(ledger: LedgerTables, name: str, sends: FloatArray | None = None) -> FloatArray:
+    """A table of numbers above 0, of all nodes that have not dropped out."""
+    found = ledger.table(name)
+    needed = np.ones(found.shape) if sends is None else row_of(sends, np.arange(1, len(found) + 1))
+    if not (found[needed > 0] > 0).all():
+        ledger.refuse(f"has a 0 in {name}")
+    return found
+
+
+def require_row_stochastic(ledger: LedgerTables, amplitude: FloatArray, sends: FloatArray | None) -> None:
+    """The mixed point is made of what was sent, the node's own noisy signal among it, with weights that sum to 1.
+
+    Own term: kept = (1 - d/R) / amplitude. Any other coefficient is that of a point which is not the public one. A node
+    that has dropped out mixes nothing any more.
+    """
+    taking_part = np.ones_like(amplitude[:1]) if sends is None else sends
+    sender, receiver, gain = ledger.links("model")
+    degree = np.bincount(sender, minlength=ledger.nodes)
+    share = degree / ledger.number("normaliser")
+    if (share > 1).any() or not np.array_equal(degree, np.bincount(receiver, minlength=ledger.nodes)):
+        ledger.refuse("has links that do not fit its normaliser, or go one way only")
+    kept, heard = ledger.table("model_receiving_kept"), ledger.table("model_receiving_heard")
+    tables = (amplitude, kept, heard, taking_part)
+    for epoch in range(1, max(map(len, tables)) + 1):
+        loud, own, factor, here = (row_of(table, epoch) for table in tables)
+        off = np.abs(own * loud - 1 + share) * here
+        if not (off <= TOLERANCE).all():
+            node = int(np.argmax(off))
+            ledger.refuse(f"has model_receiving_kept of node {node} at which its own noisy signal is not what it keeps")
+        arriving = np.bincount(receiver, gain * loud[sender], ledger.nodes)
+        if not np.allclose(factor * arriving * here, share * here, rtol=TOLERANCE, atol=TOLERANCE):
+            ledger.refuse("has amplitudes, gains and model_receiving_heard that do not belong together")
+
+
+def require_grid(ledger: LedgerTables, schedule: FloatArray, amplitude: FloatArray, noise: FloatArray) -> None:
+    """The grid of every epoch and node is the one of its noise, and the sampler is the one that is counted."""
+    if ledger.number("sampler_error") != discrete.SAMPLER_ERROR:
+        ledger.refuse(f"was written with another sampler: its error is {ledger.number('sampler_error'):g}")
+    spacing, limit = above_zero(ledger, "model_sending_spacing"), ledger.table("model_receiving_limit")
+    fine = 2.0**discrete.FINENESS
+    for first in range(1, ledger.epochs + 1, _EPOCHS_PER_CHUNK):
+        here = np.arange(first, min(first + _EPOCHS_PER_CHUNK, ledger.epochs + 1))
+        steps, following = row_of(spacing, here), row_of(spacing, np.minimum(here + 1, ledger.epochs))
+        with np.errstate(all="ignore"):
+            std = schedule[here - 1, None] * row_of(noise, here) / (row_of(amplitude, here) * steps)
+        within = (std >= fine * (1 - TOLERANCE)) & (std <= 2 * fine * (1 + TOLERANCE))
+        if not (within & (np.frexp(steps)[0] == 0.5)).all():
+            ledger.refuse("has a model_sending_spacing that is not the grid of its noise")
+        sent_later = here < ledger.epochs  # what follows the last epoch stays on the node
+        if not np.array_equal(row_of(limit, here)[sent_later], discrete.MAX_STEPS * following[sent_later]):
+            ledger.refuse("has a model_receiving_limit that does not belong to its grid")

@@ -1,0 +1,92 @@
+"""What a method says of itself, once: everything that lists, offers, checks or accounts for methods reads this."""
+
+import inspect
+from typing import Any, Literal, NamedTuple, Protocol, get_args, get_origin, get_type_hints
+
+from murmurcast import _check
+from murmurcast.algorithms.account import Account
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.errors import Error
+
+
+class Make(Protocol):
+    """Makes an algorithm. Its first parameter is called setup, or plan if it carries one out; options are keywords."""
+
+    def __call__(self, setup: Any, /, *args: Any, **options: Any) -> Algorithm:
+        """The algorithm for this setup."""
+        ...
+
+
+class Option(NamedTuple):
+    """One option of a method, read off its factory.
+
+    Attributes:
+        name: As in [algorithm] of an experiment file.
+        choices: The words it may be; () for a number.
+        default: Where it is left out.
+    """
+
+    name: str
+    choices: tuple[str, ...]
+    default: Any
+
+
+class Method(NamedTuple):
+    """One method.
+
+    Attributes:
+        name: As in an experiment file.
+        make: Its factory.
+        summary: In a few words, what it does.
+        account: Recomputes what a run released from its ledger, or the reason why there is nothing to recompute: what
+            stands between it and a promise.
+        reference: Where it was published.
+        promises: Against whom, in words; empty where nothing is promised.
+        needs: What it asks of the network, in words; empty for nothing but what every network is.
+        secure: Whether it can draw its noise on a grid, as secure noise needs.
+        sends: Whether anything leaves a node.
+    """
+
+    name: str
+    make: Make
+    summary: str
+    account: Account | str
+    reference: str
+    promises: str = ""
+    needs: str = ""
+    secure: bool = False
+    sends: bool = True
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is promised; empty where something is."""
+        return self.account if isinstance(self.account, str) else ""
+
+    @property
+    def needs_plan(self) -> bool:
+        """Whether it carries out Algorithm 1's plan; else a setup is enough."""
+        first = next(iter(inspect.signature(self.make).parameters))
+        return first == "plan"
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """Its options."""
+        hints = get_type_hints(self.make)
+        return tuple(
+            Option(name, get_args(hints[name]) if get_origin(hints[name]) is Literal else (), parameter.default)
+            for name, parameter in inspect.signature(self.make).parameters.items()
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        )
+
+    def checked(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The options as given, each known and of its kind."""
+        known = {option.name: option for option in self.options}
+        for name, value in given.items():
+            if name not in known:
+                raise Error(f"{self.name} has no option {name}", hint=_check.nearest(name, known))
+            if known[name].choices:
+                if value not in known[name].choices:
+                    raise Error(f'{name} is "{value}"', hint=_check.nearest(str(value), known[name].choices))
+            elif isinstance(value, bool) or not isinstance(value, int | float):
+                raise Error(f"{name} is {value!r:.60}, expected a number", hint="give a number, without quotes")
+        return given

@@ -1,0 +1,1 @@
+"""What lies between the antennas: one file per channel."""

@@ -1,0 +1,102 @@
+"""Orthogonal access: every node multicasts in a slot of its own, so that each that hears it hears it apart.
+
+Senders that nobody hears at once may share a slot: as many channel uses as a greedy colouring of "has a common
+receiver" takes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from murmurcast.channels.air import Sparse
+from murmurcast.channels.base import (
+    Entries,
+    Exchange,
+    Hear,
+    Moment,
+    energy_of_signal,
+    link_entries,
+    most_links,
+    padded,
+)
+
+if TYPE_CHECKING:
+    import jax
+
+
+class Links(NamedTuple):
+    """Every neighbour heard apart: [neighbours, ...], in the order of the receiver's column of gains, zeros behind.
+
+    Attributes:
+        gains: [sender, receiver].
+    """
+
+    gains: csr_array
+
+    @property
+    def kind(self) -> str:
+        """As the ledger calls it."""
+        return "links"
+
+    @property
+    def uses(self) -> int:
+        """Colours of the senders."""
+        return _colours(
+            self.gains.shape[0], *(part.astype(np.int64).tobytes() for part in (self.gains.indptr, self.gains.indices))
+        )
+
+    @property
+    def signals(self) -> None:
+        """One signal to all."""
+        return
+
+    @property
+    def neighbours(self) -> int:
+        """As many as the largest number of nodes that one node hears."""
+        return most_links(csr_array(self.gains.T))
+
+    @property
+    def on_air(self) -> bool:
+        """Whoever stands beside an antenna hears it."""
+        return True
+
+    def lists(self, filled_nodes: int) -> Sparse:  # noqa: ARG002 - signals are numbered by real nodes
+        """Whom every receiver hears."""
+        arriving = csr_array(self.gains.T)
+        return Sparse(padded(arriving, arriving.indices), padded(arriving, arriving.data))
+
+    def deliver(self, lists: Any, sent: jax.Array, moment: Moment, exchange: Exchange) -> tuple[Any, Hear]:  # noqa: ARG002
+        """Every neighbour's signal, as strong as it arrives."""
+        signals = exchange.gather(sent)
+
+        def hear(listed: Any) -> jax.Array:
+            strength: jax.Array = listed.gains.reshape(-1, *(1,) * (signals.ndim - 1))
+            return strength * signals[listed.signals]
+
+        return lists, hear
+
+    def energy(self, sent: jax.Array) -> jax.Array:
+        """Of the one signal."""
+        return energy_of_signal(sent)
+
+    def entries(self) -> Entries:
+        """Links."""
+        return link_entries(self.gains)
+
+
+@lru_cache
+def _colours(nodes: int, indptr: bytes, indices: bytes) -> int:
+    """How many slots a greedy colouring of senders with a common receiver takes; nodes send and hear at once."""
+    import networkx as nx
+
+    starts, receivers = (np.frombuffer(part, np.int64) for part in (indptr, indices))
+    hears = csr_array((np.ones(len(receivers)), receivers, starts), (nodes, nodes))
+    together = csr_array(hears @ hears.T)
+    together.setdiag(0)
+    together.eliminate_zeros()
+    colours = nx.greedy_color(nx.from_scipy_sparse_array(together), strategy="largest_first")
+    return int(max(colours.values())) + 1

@@ -1,0 +1,58 @@
+"""A server that everybody trusts: all hear the sum of all signals, and nothing else. Sum up, model down: two uses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from murmurcast.channels.base import Entries, Exchange, Hear, Moment, energy_of_signal
+
+if TYPE_CHECKING:
+    import jax
+
+
+class Server(NamedTuple):
+    """Everybody hears the sum of all signals, and nothing else."""
+
+    @property
+    def kind(self) -> str:
+        """As the ledger calls it."""
+        return "server"
+
+    @property
+    def uses(self) -> int:
+        """The sum up and the model down."""
+        return 2
+
+    @property
+    def signals(self) -> None:
+        """One signal each."""
+        return
+
+    @property
+    def neighbours(self) -> None:
+        """A sum."""
+        return
+
+    @property
+    def on_air(self) -> bool:
+        """The server reveals the sum only."""
+        return False
+
+    def lists(self, filled_nodes: int) -> None:  # noqa: ARG002
+        """Nobody has to know of anybody."""
+        return
+
+    def deliver(self, lists: Any, sent: jax.Array, moment: Moment, exchange: Exchange) -> tuple[Any, Hear]:  # noqa: ARG002
+        """The sum, to all."""
+        import jax.numpy as jnp
+
+        total = exchange.total(sent)
+        return jnp.zeros(len(sent)), lambda listed: total  # noqa: ARG005
+
+    def energy(self, sent: jax.Array) -> jax.Array:
+        """Of the one signal."""
+        return energy_of_signal(sent)
+
+    def entries(self) -> Entries:
+        """There are no links."""
+        return Entries({}, {})

@@ -1,0 +1,84 @@
+"""Slots: one channel use per receiver; in i's slot every neighbour j sends a signal made for i alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from murmurcast.channels.air import Sparse
+from murmurcast.channels.base import (
+    Entries,
+    Exchange,
+    Hear,
+    Moment,
+    energy_of_signal,
+    link_entries,
+    most_links,
+    padded,
+)
+
+if TYPE_CHECKING:
+    import jax
+
+
+class Slots(NamedTuple):
+    """A slot for every receiver.
+
+    Attributes:
+        gains: [sender, receiver].
+    """
+
+    gains: csr_array
+
+    @property
+    def kind(self) -> str:
+        """As the ledger calls it."""
+        return "slots"
+
+    @property
+    def uses(self) -> int:
+        """One for every receiver."""
+        return int(self.gains.shape[0])
+
+    @property
+    def signals(self) -> int:
+        """One for each that hears the node, in the order of its row of gains; short rows are filled up."""
+        return most_links(self.gains)
+
+    @property
+    def neighbours(self) -> None:
+        """A sum."""
+        return
+
+    @property
+    def on_air(self) -> bool:
+        """Whoever stands beside an antenna hears it."""
+        return True
+
+    def lists(self, filled_nodes: int) -> Sparse:  # noqa: ARG002 - signals are numbered by real nodes
+        """Node j's signals are numbered j times the largest number of them, plus slot."""
+        gains, most = self.gains, most_links(self.gains)
+        slot = np.arange(gains.nnz) - np.repeat(gains.indptr[:-1], np.diff(gains.indptr))
+        sender = np.repeat(np.arange(gains.shape[0]), np.diff(gains.indptr))
+        number = csr_array((sender * most + slot + 1, gains.indices, gains.indptr), gains.shape)  # from 1: 0 is no link
+        arriving, numbers = csr_array(gains.T), csr_array(number.T)
+        return Sparse(padded(arriving, numbers.data - 1), padded(arriving, arriving.data))
+
+    def deliver(self, lists: Any, sent: jax.Array, moment: Moment, exchange: Exchange) -> tuple[Any, Hear]:  # noqa: ARG002
+        """Every receiver's sum of the signals made for it."""
+        import jax.numpy as jnp
+
+        signals = exchange.gather(sent.reshape(-1, *sent.shape[2:]))
+        return lists, lambda listed: jnp.tensordot(listed.gains, signals[listed.signals], axes=1)
+
+    def energy(self, sent: jax.Array) -> jax.Array:
+        """Of the strongest: power is budgeted for each."""
+        import jax
+
+        return jax.vmap(energy_of_signal)(sent).max(axis=0)
+
+    def entries(self) -> Entries:
+        """Links."""
+        return link_entries(self.gains)

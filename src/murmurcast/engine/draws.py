@@ -1,0 +1,135 @@
+"""The draws of a round: which key each has, and whose numbers it is drawn by."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.sparse import csr_array
+
+from murmurcast.algorithms.base import Again, Algorithm, Draw, Round
+from murmurcast.channels.base import most_links, padded
+from murmurcast.engine import noise
+from murmurcast.errors import Error
+
+_LAWS: dict[str, Callable[..., jax.Array]] = {"normal": noise.normal, "laplace": noise.laplace}
+
+
+class Pairs(NamedTuple):
+    """Every node's pairs of neighbours.
+
+    Attributes:
+        number: [nodes, neighbours] of the pair, the same at both ends.
+        sign: [nodes, neighbours] 1 at the end with the smaller number, -1 at the other, 0 for filling.
+    """
+
+    number: Any
+    sign: Any
+
+
+class Source(NamedTuple):
+    """Where a draw comes from.
+
+    Attributes:
+        draw: What is drawn.
+        round_number: In which round it is made, from 0.
+        draw_number: As which of the round's draws, from 0.
+        epochs_ago: How many epochs ago.
+    """
+
+    draw: Draw
+    round_number: int
+    draw_number: int
+    epochs_ago: int
+
+
+def sources(algorithm: Algorithm, round_number: int) -> dict[str, Source]:
+    """Where the draws of a round come from, by name."""
+    one = algorithm.rounds[round_number]
+    found = {}
+    for number, (name, draw) in enumerate(one.draws.items()):
+        found[name] = (
+            Source(draw, round_number, number, 0)
+            if isinstance(draw, Draw)
+            else _earlier(algorithm, round_number, name, draw)
+        )
+    return found
+
+
+def _earlier(algorithm: Algorithm, round_number: int, name: str, again: Again) -> Source:
+    names = [one.name for one in algorithm.rounds]
+    made_in = round_number if again.of_round is None else names.index(again.of_round) if again.of_round in names else -1
+    made = algorithm.rounds[made_in].draws if made_in >= 0 else {}
+    draw = made.get(again.draw)
+    made_before = again.epochs_ago > 0 or (again.epochs_ago == 0 and made_in < round_number)
+    if not isinstance(draw, Draw) or not made_before:
+        raise Error(
+            f'the draw "{name}" of round "{names[round_number]}" is to be "{again.draw}" again, not made before',
+            hint="name a fresh draw of this round of an earlier epoch, or of an earlier round",
+        )
+    return Source(draw, made_in, list(made).index(again.draw), again.epochs_ago)
+
+
+def words(one: Round) -> str:
+    """The draws of a round as the ledger has them."""
+
+    def of(name: str, draw: Draw | Again) -> str:
+        if isinstance(draw, Again):
+            where = "" if draw.of_round is None else f" of {draw.of_round}"
+            return f"{name}: {draw.draw}{where} again, {draw.epochs_ago} epochs ago"
+        ends = " with opposite signs" if draw.per == "pair" and draw.opposite else ""
+        return f"{name}: {draw.law} of a {draw.per}{ends}"
+
+    return "; ".join(of(name, draw) for name, draw in one.draws.items()) or "none"
+
+
+def owners(draw: Draw, gains: csr_array) -> tuple[int, ...]:
+    """(how many,) where a node has several of a draw, one for each that hears it; () where it has one."""
+    return () if draw.per == "node" else (most_links(gains),)
+
+
+def pairs(algorithm: Algorithm) -> Pairs | None:
+    """Every node's pairs of neighbours, where a draw needs them."""
+    per_pair = any(isinstance(d, Draw) and d.per == "pair" for one in algorithm.rounds for d in one.draws.values())
+    if not per_pair:
+        return None
+    network = algorithm.setup.network
+    network.require_two_way(f"{algorithm.name}, which draws noise for pairs of neighbours,")
+    links = network.gains.tocoo()
+    sender, receiver = links.coords
+    first, second = np.minimum(sender, receiver), np.maximum(sender, receiver)
+    _, number = np.unique(first * network.nodes + second, return_inverse=True)
+    sign = np.where(sender < receiver, 1.0, -1.0)
+    return Pairs(padded(network.gains, number.astype(np.int32)), padded(network.gains, sign))
+
+
+def draw_all(
+    source: Source, roots: jax.Array, epoch: jax.Array, numbers: jax.Array, place: tuple[Any, ...], dtype: Any
+) -> jax.Array:
+    """[nodes, owners..., seeds, size] one draw of all nodes of a shard.
+
+    Args:
+        source: Where it comes from.
+        roots: [seeds, 2] keys of the seeds.
+        epoch: The epoch that asks.
+        numbers: [nodes] numbers of the nodes.
+        place: (how many numbers a draw has, how many owners there are at a node, the nodes' pairs).
+        dtype: Of the draws.
+    """
+    size, several, own_pairs = place
+    draw, then = source.draw, epoch - source.epochs_ago
+    keys = jax.vmap(lambda root: noise.draw_key(root, then, source.round_number, source.draw_number))(roots)
+    stream, law = noise.stream(keys, size), _LAWS[draw.law]
+    owner = numbers
+    if draw.per == "link":
+        owner = (numbers[:, None] * several[0] + jnp.arange(several[0])).ravel()
+    elif draw.per == "pair":
+        owner = own_pairs.number.ravel()
+    # In a loop of its own: what a loop writes is kept, while plain code would draw anew wherever noise is used.
+    drawn = jax.lax.map(lambda number: law(stream, number, dtype), owner)
+    drawn = drawn.reshape(len(numbers), *several, len(roots), size)
+    if draw.per == "pair":
+        sign = own_pairs.sign if draw.opposite else jnp.abs(own_pairs.sign)
+        drawn = drawn * sign[:, :, None, None].astype(dtype)
+    return drawn if not source.epochs_ago else jnp.where(then >= 1, drawn, 0)

@@ -1,0 +1,64 @@
+"""One node in one round: its constants, what it can do locally, what it sends, what it makes of what it hears.
+
+The compiled loop runs this for all nodes and seeds at once, an auditor replays it, and a process of its own could run
+it for one node: all go through the same functions.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from murmurcast.algorithms.base import Info, Local, Round, Updated
+from murmurcast.algorithms.tables import row_of
+from murmurcast.problems.base import Data, Problem
+
+
+class Received(NamedTuple):
+    """What a round leaves at a node.
+
+    Attributes:
+        state: Its next state.
+        info: Metrics for people, under the round's name.
+    """
+
+    state: Any
+    info: Info
+
+
+def constants_at(tables: Any, epoch: Any, nodes: int) -> Any:
+    """The tables' entries of all nodes in an epoch, each [nodes] or [nodes, neighbours]."""
+
+    def entry(table: Any) -> Any:
+        row = row_of(table, epoch)
+        return row if row.ndim else jnp.broadcast_to(row, (nodes,))
+
+    return jax.tree.map(entry, tables)
+
+
+def local(problem: Problem, mine: Data, key: jax.Array) -> Local:
+    """What only this node can do: gradients on its data, for the minibatch that the key chooses."""
+    return Local(
+        lambda point: problem.gradient_at_public(point, mine, key),
+        lambda point: problem.gradient_at_private(point, mine, key),
+        problem.project,
+    )
+
+
+def start(problem: Problem, key: jax.Array, number: jax.Array) -> jax.Array:
+    """Where a node begins: at the problem's common point, or at its own of [nodes, ...] where there are several."""
+    point = problem.start(jax.random.wrap_key_data(key))
+    return point[number] if point.ndim > len(problem.shape) else point
+
+
+def transmit(one_round: Round, here: Any, state: Any, drawn: dict[str, jax.Array]) -> jax.Array:
+    """All that leaves the node in this round."""
+    return one_round.send(here, state, drawn)
+
+
+def receive(one_round: Round, here: Any, state: Any, sent: jax.Array, heard: jax.Array, local: Local) -> Received:
+    """The node's next state, from its own signal and from what it heard."""
+    following = one_round.update(here, state, sent, heard, local)
+    if not isinstance(following, Updated):
+        return Received(following, {})
+    return Received(following.state, {f"{one_round.name}_{name}": value for name, value in following.info.items()})

@@ -1,0 +1,178 @@
+"""What every method takes: a network, what must be known of the problem, what may leak, and when to step how far."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, Protocol, Self
+
+from numpy.typing import ArrayLike
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast.errors import Error
+from murmurcast.network.graph import Network
+from murmurcast.planning.schedule import Schedule
+from murmurcast.privacy import discrete
+from murmurcast.privacy.certificate import Unit
+from murmurcast.privacy.conversion import Curve, NoiseSource, curve
+from murmurcast.privacy.releases import GAUSSIAN, Law
+from murmurcast.problems.clip import Clip
+
+Target = Literal["certificate", "per-epoch"]
+
+
+class ProblemFacts(Protocol):
+    """What a setup must know of the learning problem: how far one gradient can move, and how large a model can be."""
+
+    @property
+    def gradient_clip(self) -> Clip:
+        """What gradients are clipped to; it knows the sensitivity that follows."""
+        ...
+
+    @property
+    def examples_per_node(self) -> ArrayLike | None:
+        """The fixed n by which clipped examples are averaged; needed for unit "record"."""
+        ...
+
+    @property
+    def dim(self) -> int | None:
+        """m, the number of parameters; None leaves the power that is sent unknown."""
+        ...
+
+    @property
+    def radius(self) -> float | None:
+        """The largest norm of a model in Omega; None leaves the power of the model's share out."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClippedGradients:
+    """The least a setup must know of a problem, given by hand.
+
+    Args:
+        clip: G (the node's gradient, for unit node) or C (each example's, for unit record).
+        examples_per_node: As in `ProblemFacts`.
+        dim: As in `ProblemFacts`.
+        radius: As in `ProblemFacts`.
+    """
+
+    clip: float = 1.0
+    examples_per_node: ArrayLike | None = None
+    dim: int | None = None
+    radius: float | None = None
+
+    def __post_init__(self) -> None:
+        _check.positive(clip=self.clip)
+        if self.examples_per_node is not None:
+            _check.positive(examples_per_node=self.examples_per_node)
+        if self.dim is not None:
+            _check.at_least(1, dim=self.dim)
+        if self.radius is not None:
+            _check.positive(radius=self.radius)
+
+    @property
+    def gradient_clip(self) -> Clip:
+        """Of whatever the unit asks for: this problem is not at hand to be looked at."""
+        return Clip(limit=self.clip, per="example", examples_per_node=self.examples_per_node)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What may leak.
+
+    Args:
+        epsilon: The budget.
+        delta: Failure probability.
+        unit: What is hidden: the data of a whole "node", or one "record" of it.
+        target: "certificate": epsilon holds for the whole run, against everybody. "per-epoch": the paper's eps_ij, for
+            each receiver and epoch alone; a claim, not a guarantee.
+        theta: A bound of 1/z for the per-epoch view; None finds it.
+        noise_source: "seeded": a simulation's Gaussian noise, which whoever knows the seed knows. "secure": discrete
+            Gaussian noise on a grid, from keys of the operating system; the certificate then goes by its bound.
+    """
+
+    epsilon: float
+    delta: float = 1e-5
+    unit: Unit = "node"
+    target: Target = "certificate"
+    theta: float | None = None
+    noise_source: NoiseSource = "seeded"
+
+    def __post_init__(self) -> None:
+        _check.positive(epsilon=self.epsilon)
+        _check.fraction(delta=self.delta)
+        if self.theta is not None:
+            _check.positive(theta=self.theta)
+        for name, value, known in (
+            ("unit", self.unit, ("node", "record")),
+            ("target", self.target, ("certificate", "per-epoch")),
+            ("noise_source", self.noise_source, ("seeded", "secure")),
+        ):
+            _check.one_of(known, **{name: value})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Setup:
+    """What is the same for every method on a network: nothing here is a method's own choice.
+
+    Args:
+        network: Who hears whom.
+        problem: What must be known of the problem.
+        budget: What may leak.
+        schedule: Epochs, steps and the schedule of the noise.
+    """
+
+    network: Network
+    problem: ProblemFacts
+    budget: Budget
+    schedule: Schedule
+
+    @cached_property
+    def sensitivity(self) -> FloatArray:
+        """[nodes] S: the largest change of one node's gradient when one unit's data changes."""
+        return self.problem.gradient_clip.sensitivity(self.budget.unit, self.network.nodes)
+
+    @cached_property
+    def effective_sensitivity(self) -> FloatArray:
+        """[nodes] S, or what gradients move by as float64 computes them, where secure noise counts rounding."""
+        return effective_sensitivity(self.problem, self.sensitivity, self.budget.noise_source)
+
+    @property
+    def law(self) -> Law:
+        """Of the noise that hides a vector of the model's size, by the budget's noise source."""
+        return GAUSSIAN if self.budget.noise_source == "seeded" else Law("discrete gaussian", dim=_dim(self.problem))
+
+    @cached_property
+    def curve(self) -> Curve:
+        """From mu to epsilon, by the budget's noise source."""
+        return run_curve(self.problem, self.budget.noise_source, self.schedule.epochs)
+
+    def until(self, epochs: int) -> Self:
+        """The first epochs of this setup: same noise, same steps, and what they cost."""
+        schedule = replace(self.schedule, epochs=epochs)
+        if epochs > self.schedule.epochs:
+            raise Error(
+                f"epochs is {epochs}, and the plan has {self.schedule.epochs}", hint="lower it, or plan for more"
+            )
+        return replace(self, schedule=schedule)
+
+
+def effective_sensitivity(problem: ProblemFacts, exact: FloatArray, source: NoiseSource) -> FloatArray:
+    """[nodes] how far gradients move: S, or what they move by as float64 computes them, where that is counted."""
+    if source == "seeded":
+        return exact
+    examples = 0.0 if problem.examples_per_node is None else problem.examples_per_node
+    return discrete.sensitivity(exact, problem.gradient_clip.limit, examples, _dim(problem))
+
+
+def run_curve(problem: ProblemFacts, source: NoiseSource, epochs: int) -> Curve:
+    """From mu to epsilon for a run of so many epochs."""
+    return curve(source, 0 if source == "seeded" else _dim(problem), epochs)
+
+
+def _dim(problem: ProblemFacts) -> int:
+    if problem.dim is None:
+        raise Error(
+            "secure noise needs the number of parameters: rounding each of them is counted",
+            hint="set problem.dim, or give the problem itself",
+        )
+    return problem.dim

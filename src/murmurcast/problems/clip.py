@@ -1,0 +1,103 @@
+"""How gradients are kept short, and what that makes of them: the sensitivity that every promise starts from."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast.errors import Error
+from murmurcast.privacy.certificate import Unit
+
+if TYPE_CHECKING:
+    import jax
+
+Clipping = Literal["node", "example", "none"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clip:
+    """A bound of gradients, enforced and not assumed; it knows how far one unit's data can move a gradient.
+
+    Args:
+        limit: G or C, the longest gradient that passes.
+        per: What is clipped: the "node"'s gradient, each "example"'s, or "none", where the limit is only nominal.
+        examples_per_node: The fixed n by which clipped examples are averaged, one number or [nodes]; None where there
+            are no examples.
+    """
+
+    limit: float
+    per: Clipping
+    examples_per_node: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        require_clipping(self.limit, self.per)
+
+    @property
+    def bounds(self) -> bool:
+        """Whether anything is clipped: without a clip nothing can be promised."""
+        return self.per != "none"
+
+    def sensitivity(self, unit: Unit, nodes: int) -> FloatArray:
+        """[nodes] S: the largest change of one node's gradient when one unit's data changes.
+
+        Guarantees:
+            Unit node: 2 limit, whichever is clipped. Unit record: 2 limit / n with the fixed n; each example's gradient
+            must be clipped. Nominal, and no guarantee, where nothing is clipped.
+        """
+        if unit == "node":
+            return np.full(nodes, 2.0 * self.limit)
+        if self.examples_per_node is None:
+            raise Error(
+                'unit "record" needs the number of examples per node',
+                hint="give examples_per_node, one number or one per node (sizes are public)",
+            )
+        return np.asarray(2 * self.limit / _check.per_node(nodes, examples_per_node=self.examples_per_node))
+
+    def require_unit(self, unit: Unit) -> None:
+        """A promise about this unit can rest on the clip."""
+        if unit == "record" and self.per == "node":
+            raise Error(
+                "unit record needs every example's gradient clipped, and the problem clips the node's",
+                hint='set clipping to "example", or plan for unit "node"',
+            )
+
+    def of_node(self, gradient: "jax.Array") -> "jax.Array":
+        """A node's gradient, shortened to the limit where nodes are clipped."""
+        return gradient * shrink(norm(gradient), self.limit) if self.per == "node" else gradient
+
+    def of_examples(self, present: "jax.Array", norms: "jax.Array") -> "jax.Array":
+        """[examples] the factor of every example's gradient: 0 for filling, and what its clip leaves of the others."""
+        return present * shrink(norms, self.limit) if self.per == "example" else present
+
+
+def require_clipping(limit: float, per: str) -> None:
+    """The limit is a number and what is clipped is known."""
+    _check.positive(clip=limit)
+    _check.one_of(("node", "example", "none"), clipping=per)
+
+
+def norm(array: "jax.Array") -> "jax.Array":
+    """Euclidean norm of all entries."""
+    import jax.numpy as jnp  # planning needs a clip, and no engine
+
+    return jnp.sqrt(jnp.sum(array * array))
+
+
+def shrink(norms: "jax.Array", limit: float) -> "jax.Array":
+    """The factor that brings vectors of these norms to at most `limit`."""
+    import jax.numpy as jnp  # planning needs a clip, and no engine
+
+    return jnp.minimum(1.0, limit / jnp.maximum(norms, limit * 1e-6))
+
+
+def length(squares: "jax.Array", parts: "jax.Array") -> "jax.Array":
+    """A norm from its square, which was added up from parts of both signs; `parts` is the sum of their sizes.
+
+    Rounded up by what may be lost where the parts cancel, so that nothing longer than the clip passes.
+    """
+    import jax.numpy as jnp  # planning needs a clip, and no engine
+
+    return jnp.sqrt(jnp.maximum(squares, 0) + 8 * float(np.finfo(squares.dtype).eps) * parts)

@@ -1,0 +1,103 @@
+"""What a run must be given before it begins: settings that make sense, and a problem that was planned for."""
+
+import numpy as np
+
+from murmurcast import _check
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.engine import secure
+from murmurcast.errors import Error
+from murmurcast.planning.setup import ProblemFacts
+from murmurcast.privacy.conversion import NoiseSource
+from murmurcast.problems.base import Problem
+
+LARGEST_SEED = 2**32 - 1
+
+
+def require_settings(
+    seeds: tuple[int, ...], evaluate_every: int | None, checkpoint_every: int | None, precision: str
+) -> None:
+    """The settings of `run` make sense."""
+    if not seeds:
+        raise Error("no seed is given", hint="give at least one, such as 0")
+    if len(set(seeds)) < len(seeds):
+        raise Error("a seed is given twice", hint="the same seed gives the same run: name each once")
+    for seed in seeds:
+        if not 0 <= seed <= LARGEST_SEED:
+            raise Error(f"seed is {seed}, expected 0 to {LARGEST_SEED}", hint="choose a smaller one")
+    for name, every in (("evaluate_every", evaluate_every), ("checkpoint_every", checkpoint_every)):
+        if every is not None:
+            _check.at_least(1, **{name: every})
+    if precision not in ("float32", "float64"):
+        raise Error(f'precision is "{precision}"', hint=_check.nearest(precision, ("float32", "float64")))
+
+
+def require_one_go(source: NoiseSource, seeds: tuple[int, ...], resume: bool, checkpoint_every: int | None) -> None:
+    """A run with secure noise is one run, in one piece: its cost is claimed for all that it sends and publishes."""
+    if source == "seeded":
+        return
+    if len(seeds) > 1:
+        raise Error(
+            f"secure noise is for one seed, and there are {len(seeds)}: each would cost the whole budget",
+            hint="set run.seeds = 1; make several runs, and add them up with murmurcast certify RUN RUN",
+        )
+    if resume:
+        raise Error(
+            "a run with secure noise cannot be resumed: its noise is gone, and an epoch sent again costs again",
+            hint="run anew in another folder; besides, the run that was stopped counts as its whole plan",
+        )
+    if checkpoint_every is not None:
+        raise Error("a run with secure noise keeps no checkpoints", hint="remove run.checkpoint_every")
+
+
+def require_algorithm(algorithm: Algorithm) -> None:
+    """This is an algorithm, and not the plan it is made from."""
+    if not isinstance(algorithm, Algorithm):
+        raise Error(
+            f"{type(algorithm).__name__} is given, expected an algorithm",
+            hint="make one from a plan: mc.power_controlled(plan)",
+        )
+
+
+def require_planned_for(algorithm: Algorithm, problem: Problem) -> None:
+    """The plan is about this problem: as many nodes and parameters, the same clip, the same fixed averages."""
+    require_algorithm(algorithm)
+    plan, clip = algorithm.setup, problem.gradient_clip
+    if plan.network.nodes != problem.nodes:
+        raise Error(
+            f"the network has {plan.network.nodes} nodes, the problem {problem.nodes}",
+            hint="partition the data for as many nodes as the network has",
+        )
+    clip.require_unit(plan.budget.unit)
+    if plan.problem is problem:
+        return
+    if secure.is_secure(plan) and not _counted_alike(plan.problem, problem):
+        raise Error(
+            "rounding was counted for another number of parameters, or of examples per node",
+            hint="plan for this problem: mc.plan(network, problem, ...)",
+        )
+    if plan.problem.dim not in (None, problem.dim):
+        raise Error(
+            f"the plan was made for {plan.problem.dim} parameters, the problem has {problem.dim}",
+            hint="plan for this problem: mc.plan(network, problem, ...)",
+        )
+    planned_clip = plan.problem.gradient_clip.limit
+    if clip.bounds and planned_clip != clip.limit:
+        raise Error(
+            f"the plan was made for clip {planned_clip:g}, the problem clips at {clip.limit:g}",
+            hint="plan for this problem: mc.plan(network, problem, ...)",
+        )
+    if plan.budget.unit == "record":
+        planned = np.broadcast_to(np.asarray(plan.problem.examples_per_node, float), (problem.nodes,))
+        if problem.examples_per_node is None or not np.array_equal(planned, problem.examples_per_node):
+            raise Error(
+                "the plan was made for other numbers of examples per node",
+                hint="plan for this problem: mc.plan(network, problem, ...)",
+            )
+
+
+def _counted_alike(planned: ProblemFacts, problem: Problem) -> bool:
+    sizes = (
+        np.zeros(1) if one.examples_per_node is None else np.asarray(one.examples_per_node, np.float64)
+        for one in (planned, problem)
+    )
+    return planned.dim == problem.dim and bool(np.equal(*sizes).all())

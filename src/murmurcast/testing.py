@@ -1,0 +1,191 @@
+"""Whether a method keeps to the protocol: what the house asks of its own methods, for methods of your own.
+
+from murmurcast.testing import check_algorithm
+
+def test_my_method() -> None:
+check_algorithm(my_method)
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from murmurcast.algorithms.account import TOLERANCE
+from murmurcast.algorithms.base import Algorithm, Local, Updated
+from murmurcast.algorithms.method import Make, Method
+from murmurcast.algorithms.tables import row_of
+from murmurcast.certificates.read import read
+from murmurcast.engine import check, draws
+from murmurcast.errors import Error
+from murmurcast.network.graph import Network
+from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget, Setup
+from murmurcast.planning.solve import plan
+from murmurcast.privacy.releases import ADVERSARIES, Releases
+from murmurcast.problems.quadratic import Quadratic
+from murmurcast.runs.run import RunOptions, run
+
+_EPOCHS, _DIM, _RADIUS = 6, 3, 0.5
+_GAINS = (
+    (0, 0.9, 0, 0.4, 0),
+    (0.5, 0, 0.7, 0, 0),
+    (0, 0.3, 0, 0.8, 0.6),
+    (1.1, 0, 0.45, 0, 0.35),
+    (0, 0, 0.65, 0.95, 0),
+)
+_NOT_ONE_WAY = "two-way"
+
+
+def check_algorithm(method: Method | Make, *, network: Network | None = None) -> None:
+    """Tries a method step by step; what it finds wrong is an `Error` with a way out.
+
+    It checks that tables, state, signals and draws have the shapes they must have; that `init`, `send` and `update` are
+    pure and send nothing on the side; that releases are numbers in the right order; that what is published holds
+    nothing of the gradient that no noise covers yet; and that the account makes of a ledger, and of nothing else, what
+    the method promised.
+
+    Args:
+        method: A `Method`, or the function that makes the algorithm, with its usual options.
+        network: What to try it on; by default five nodes with unequal gains in the two directions of a link.
+    """
+    tried = method if isinstance(method, Method) else Method("", method, "", "it brings no account", "")
+    on = network or Network(gains=np.array(_GAINS), power=np.array([1.0, 2.0, 0.5, 1.5, 0.8]))
+    problem = Quadratic.random(on.nodes, _DIM, seed=1, ball=_RADIUS)
+    made = [tried.make(_setup(tried, on, problem, epsilon)) for epsilon in (1.0, 5.0)]
+    for algorithm in made:
+        _require(isinstance(algorithm, Algorithm), f"it makes {type(algorithm).__name__}", "return an Algorithm")
+        _check_tables(algorithm)
+        check.require_fitting(algorithm, problem, problem.test_data(), np.float32)
+        _check_pure(algorithm, problem)
+        _check_releases(algorithm)
+    _check_account(tried, made, problem)
+
+
+def _setup(method: Method, network: Network, problem: Quadratic, epsilon: float) -> Setup:
+    budget = Budget(epsilon=epsilon)
+    schedule = Schedule(epochs=_EPOCHS, step=0.1, noise_timing="aligned")
+    if method.needs_plan:
+        return plan(network, problem, budget, schedule)
+    return Setup(network=network, problem=problem, budget=budget, schedule=schedule)
+
+
+def _require(holds: bool, what: str, hint: str) -> None:
+    if not holds:
+        raise Error(f"the method does not keep to the protocol: {what}", hint=hint)
+
+
+def _check_tables(algorithm: Algorithm) -> None:
+    nodes = algorithm.setup.network.nodes
+    for one in algorithm.rounds:
+        for part, tables in (("sending", one.sending), ("receiving", one.receiving)):
+            for field, table in tables._asdict().items():
+                name = f"{one.name}_{part}_{field}"
+                sound = isinstance(table, np.ndarray) and table.dtype == np.float64 and bool(np.isfinite(table).all())
+                _require(sound, f"{name} is not an array of finite float64", "make tables with same_always(values)")
+                rows = table.ndim == 1 and len(table) == algorithm.epochs
+                by_node = table.ndim in (2, 3) and table.shape[1] == nodes and 1 <= len(table) <= algorithm.epochs
+                _require(rows or by_node, f"{name} has shape {table.shape}", "give [epochs], [rows, nodes] or one more")
+
+
+def _check_pure(algorithm: Algorithm, problem: Quadratic) -> None:
+    """Nothing leaves a node but by `send`; the same in gives the same out; Omega holds; what is published is public."""
+    first = jnp.zeros(_DIM)
+
+    def local(size: float) -> Local:
+        return Local(lambda point: size * (1 + point), lambda point: size * (1 + point), problem.project)
+
+    _no_effects(algorithm, "init", lambda start: algorithm.init(start, local(1.0)), first)
+    state = algorithm.init(first, local(1.0))
+    for epoch in (1, 2):
+        for number, one in enumerate(algorithm.rounds):
+            name = f'round "{one.name}"'
+            drawn = _drawn(algorithm, number, epoch)
+            here = jax.tree.map(lambda table, epoch=epoch: _entry(table, epoch), one.sending)
+            _no_effects(algorithm, "send", one.send, here, state, drawn)
+            sent = one.send(here, state, drawn)
+            _require(
+                bool(jnp.array_equal(sent, one.send(here, state, drawn))),
+                f"{name}: send gives another signal when it is asked again",
+                "use the draws it is given, and no randomness of its own",
+            )
+            heard = jnp.full(check.heard_shape(one.channel, problem.shape), 0.3)
+            there = jax.tree.map(lambda table, epoch=epoch: _entry(table, epoch), one.receiving)
+            _no_effects(
+                algorithm, "update", lambda *given, one=one: one.update(*given, local(1.0)), there, state, sent, heard
+            )
+            following, other = (_state(one.update(there, state, sent, heard, local(size))) for size in (1.0, 2.0))
+            if algorithm.releases:
+                _require(
+                    bool(jnp.array_equal(following.published, other.published)),
+                    f"{name}: what is published moves with a gradient that no noise covers yet",
+                    "publish a function of what was sent, such as the mixed point",
+                )
+            state = following
+
+
+def _state(updated: Any) -> Any:
+    return updated.state if isinstance(updated, Updated) else updated
+
+
+def _no_effects(algorithm: Algorithm, what: str, function: Callable[..., Any], *arguments: Any) -> None:
+    effects = jax.make_jaxpr(function)(*arguments).effects
+    _require(
+        not effects,
+        f"{what} of {algorithm.name} does something on the side ({', '.join(map(str, effects))})",
+        "let everything that leaves a node be the signal that send returns",
+    )
+
+
+def _entry(table: Any, epoch: int) -> Any:
+    row = row_of(table, epoch)
+    return jnp.asarray(row if row.ndim == 0 else row[1])
+
+
+def _drawn(algorithm: Algorithm, number: int, epoch: int) -> dict[str, jax.Array]:
+    gains = algorithm.setup.network.gains
+    found = {}
+    for place, (name, source) in enumerate(draws.sources(algorithm, number).items()):
+        rng = np.random.default_rng([number, place, epoch])
+        found[name] = jnp.asarray(rng.standard_normal((*draws.owners(source.draw, gains), _DIM)))
+    return found
+
+
+def _check_releases(algorithm: Algorithm) -> None:
+    shape = (algorithm.epochs, algorithm.setup.network.nodes)
+    order = [ADVERSARIES.index(part.against) for part in algorithm.releases]
+    _require(order == sorted(set(order)), "releases are not one for each adversary, the strongest first", "sort them")
+    for part in algorithm.releases:
+        _require(part.ratio.shape == shape, f"a ratio has shape {part.ratio.shape}", f"give [epochs, nodes], {shape}")
+        _require(bool((part.ratio >= 0).all()), "a ratio is negative or no number", "give what moves over its noise")
+
+
+def _check_account(method: Method, made: list[Algorithm], problem: Quadratic) -> None:
+    """The account makes of each run's ledger what that run promised, though another was made after it."""
+    if isinstance(method.account, str):
+        _require(not any(one.releases for one in made), "it promises something, and has no account", "bring an account")
+        return
+    _require(
+        getattr(method.account, "__closure__", None) is None,
+        "the account has more to ask than the ledger: it is closed over something else",
+        "make it a function of a module, of the ledger alone",
+    )
+    for algorithm in made:
+        result = run(algorithm, problem, options=RunOptions(evaluate_every=_EPOCHS))
+        _compare(method.account(read(result)), algorithm.releases)
+
+
+def _compare(recomputed: tuple[Releases, ...], promised: tuple[Releases, ...]) -> None:
+    _require(
+        [(part.law, part.against) for part in recomputed] == [(part.law, part.against) for part in promised],
+        "the account finds other laws or adversaries than were promised",
+        "let both name the same, the strongest adversary first",
+    )
+    for found, said in zip(recomputed, promised, strict=True):
+        _require(
+            np.allclose(found.ratio, said.ratio, rtol=TOLERANCE, atol=0),
+            f"against {said.against} the account finds other ratios in the ledger than were promised",
+            "work them out from the ledger's tables: what moves in epoch t is hidden by the noise of what is sent next",
+        )

@@ -1,0 +1,118 @@
+"""What six methods publish, measure and cost is what was recorded: the code may change, and the numbers may not.
+
+Where versions and processor are the recorded ones, every bit is compared. Another processor is given other
+instructions, which round otherwise: there a few numbers are compared to some digits. What a run costs is compared
+everywhere. To record anew:
+
+    python -m tests.recorded.driver --record
+
+That is right only where a change of numbers is intended and stands in CHANGELOG.md.
+"""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.recorded.driver import CASES, DEVICES, RECORD, fingerprint, found_apart
+
+RECORDED: dict[str, Any] = json.loads(RECORD.read_text())
+HERE = fingerprint()
+COST_DIGITS = 1e-12
+DIGITS = {"float32": 1e-4, "float64": 1e-9}
+QUICK = (  # every value of every axis, with few minibatches because these take longest to compile
+    "power-controlled/float32/seeded/none/full",
+    "power-controlled/float64/seeded/drops/minibatch",
+    "power-controlled/float64/secure/none/full",
+    "power-controlled/float64/secure/stop/minibatch",
+    "power-controlled/float32/seeded/none/full/own",
+    "power-controlled/float32/seeded/stop/minibatch/average",
+    "power-controlled/float64/seeded/none/full/quadratic",
+    "noiseless/float32/seeded/drops/full",
+    "noiseless/float64/seeded/stop/full",
+    "mped2fl/float32/seeded/none/minibatch",
+    "mped2fl/float64/seeded/stop/full",
+    "ped2fl/float32/seeded/drops/full",
+    "ped2fl/float64/seeded/none/full",
+    "local-only/float32/seeded/stop/full",
+    "central-dp/float32/seeded/none/minibatch",
+    "central-dp/float64/seeded/none/full/average",
+)
+
+
+def differences(name: str, found: dict[str, Any], recorded: dict[str, Any], every_bit: bool) -> list[str]:
+    """What is not as recorded, in words."""
+    precision = DIGITS[CASES[name].precision]
+    scale = precision * recorded["norm"]  # a projection may be near 0 by chance, and is as good as its parts
+    near = {
+        "mu": within(found["mu"], recorded["mu"], COST_DIGITS),
+        "norm": within(found["norm"], recorded["norm"], precision),
+        "projections": within(found["projections"], recorded["projections"], precision, scale),
+        "own_loss": within(found["own_loss"], recorded["own_loss"], precision),
+    }
+    same = {what: not every_bit or found[what] == recorded[what] for what in ("published", "metrics")}
+    return [
+        f"{name}: {what} is {found[what]}, not {recorded[what]}" for what, holds in (same | near).items() if not holds
+    ]
+
+
+def within(found: Any, recorded: Any, relative: float, absolute: float = 0.0) -> bool:
+    """Equal to so many digits; "inf" equals only itself."""
+    one, other = np.asarray(found, float), np.asarray(recorded, float)
+    return one.shape == other.shape and bool(np.allclose(one, other, rtol=relative, atol=absolute))
+
+
+def compare(devices: int, names: list[str]) -> None:
+    """Runs the cases in one process, and names all that differ at once."""
+    recorded = RECORDED["devices"][str(devices)]
+    every_bit = RECORDED["fingerprint"] == HERE
+    found = found_apart(devices, names)
+    assert list(found) == names
+    lines = [line for name in names for line in differences(name, found[name], recorded[name], every_bit)]
+    assert not lines, "\n".join(["not as recorded:", *lines])
+
+
+@pytest.mark.parametrize("devices", DEVICES)
+def test_some_of_every_kind_are_as_recorded(devices: int) -> None:
+    compare(devices, [name for name in CASES if name in QUICK])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", DEVICES)
+def test_all_others_are_as_recorded(devices: int) -> None:
+    compare(devices, [name for name in CASES if name not in QUICK])
+
+
+def test_every_case_has_its_record_and_every_record_its_case() -> None:
+    assert set(RECORDED["devices"]) == set(map(str, DEVICES))
+    for recorded in RECORDED["devices"].values():
+        assert set(recorded) == set(CASES)
+
+
+def test_the_quick_ones_have_every_value_of_every_axis() -> None:
+    assert set(QUICK) <= set(CASES)
+    for axis in range(len(next(iter(CASES.values())))):
+        assert {CASES[name][axis] for name in QUICK} == {case[axis] for case in CASES.values()}
+
+
+def test_every_bit_is_compared_here() -> None:
+    """Skipped aloud on other machines, so that nobody takes a comparison of digits for one of bits."""
+    others = [name for name, value in RECORDED["fingerprint"].items() if HERE[name] != value]
+    if others:
+        pytest.skip(f"recorded with another {', '.join(others)}: digits are compared, not bits")
+
+
+@pytest.mark.parametrize("every_bit", [True, False])
+def test_what_differs_is_named(every_bit: bool) -> None:
+    name = "power-controlled/float64/seeded/none/full"
+    recorded = RECORDED["devices"]["1"][name]
+    assert differences(name, recorded, recorded, every_bit) == []
+    for what in ("mu", "norm", "projections", "own_loss"):
+        moved = recorded | {what: (np.asarray(recorded[what]) * (1 + 1e-8)).tolist()}
+        assert [line.split()[1] for line in differences(name, moved, recorded, every_bit)] == [what]
+    for what in ("published", "metrics"):
+        assert bool(differences(name, recorded | {what: "other"}, recorded, every_bit)) is every_bit
+    promised = recorded | {"mu": ["inf"] * len(recorded["mu"])}
+    assert differences(name, promised, recorded, every_bit)
+    assert differences(name, recorded, promised, every_bit)

@@ -1,0 +1,66 @@
+"""The scripts of examples/ run as they stand, and say what they promise to say."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SAYS = {
+    "own_network": "certified epsilon of every node: [1. 1. 1. 1.]",
+    "own_data": "certify says: kept",
+    "own_method": "kept: epsilon 8, tier 1",
+    "own_model": "certify says: kept epsilon 8",
+    "own_channel": "fading, with receiver noise: ",
+}
+
+
+def call(*words: str, folder: Path, path: str = "") -> str:
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_an_example_runs_as_it_stands(name: str, tmp_path: Path) -> None:
+    assert SAYS[name] in call(str(ROOT / "examples" / f"{name}.py"), folder=tmp_path)
+
+
+def test_every_example_is_tried() -> None:
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(SAYS)
+
+
+def test_a_method_of_ones_own_goes_from_file_to_certificate(tmp_path: Path) -> None:
+    """By its name in an experiment file; `certify` asks its account only where it is told to."""
+    examples = str(ROOT / "examples")
+    module = "from murmurcast.cli import main; main()"
+    text = call("-c", module, "plan", "--example", "ring", folder=tmp_path)
+    (tmp_path / "mine.toml").write_text(text)
+    settings = {
+        "algorithm.name": "own_method:METHOD",
+        "schedule.epochs": "8",
+        "problem.kind": "quadratic",
+        "problem.dim": "3",
+        "privacy.target": "certificate",
+        "privacy.unit": "node",
+        "schedule.noise_to_step": "auto",
+    }
+    sets = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    call("-c", module, "run", "mine.toml", *sets, "--out", "run", folder=tmp_path, path=examples)
+    own = ("--method", "own_method:METHOD")
+    said = call("-c", module, "certify", "run", *own, folder=tmp_path, path=examples)
+    assert "kept: epsilon" in said
+    done = subprocess.run(
+        [sys.executable, "-c", module, "certify", "run"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "--method" in done.stderr
