@@ -1,7 +1,9 @@
 """Imports go only downwards."""
 
 import ast
+import io
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,65 @@ def test_contributing_names_files_that_exist() -> None:
                 continue
             places = [root, SOURCE, *(SOURCE / row / place for place in ("", *inner))]
             assert any((place / name).exists() for place in places), f"CONTRIBUTING names {name}, which does not exist"
+
+
+def functions(path: Path) -> "list[ast.FunctionDef]":
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_files_and_functions_stay_small(path: Path) -> None:
+    """A file of at most 400 lines, a function's body of at most 50, docstring apart, with at most 8 parameters."""
+    assert len(path.read_text().splitlines()) <= 400
+    for function in functions(path):
+        body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+        lines = 0 if not body else (function.end_lineno or 0) - body[0].lineno + 1
+        assert lines <= 50, f"{function.name} has {lines} lines"
+        given = function.args.posonlyargs + function.args.args + function.args.kwonlyargs
+        names = [one.arg for one in given if one.arg not in ("self", "cls")]
+        assert len(names) <= 8, f"{function.name} has {len(names)} parameters"
+
+
+def lines_of_code(path: Path) -> int:
+    """Lines that hold code: no comments, no docstrings, no blank ones."""
+    text, prose = path.read_text(), set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            prose |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    silent = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    code: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in silent:
+            code |= set(range(token.start[0], token.end[0] + 1))
+    return len(code - prose)
+
+
+def test_there_is_as_much_test_as_source() -> None:
+    source, tests = (
+        sum(lines_of_code(path) for path in folder.rglob("*.py") if "reproduction" not in path.parts)
+        for folder in (SOURCE, Path(__file__).parent)
+    )
+    assert tests >= source, f"{source} lines of source, {tests} of tests"
+
+
+# Where a protocol would say no more than the type does: inside one file, never in what users or other files pass.
+PLAIN_CALLABLES = {"testing.py", "audits/inversion.py", "data/sources.py", "data/datasets.py"}
+
+
+def test_what_is_passed_between_files_has_a_contract() -> None:
+    """A function that is handed around is a Protocol whose docstring says what it must do."""
+    for path in FILES:
+        name = str(path.relative_to(SOURCE))
+        if name in PLAIN_CALLABLES or name.startswith("reproduction"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                given = [ast.unparse(one.annotation) for one in node.args.args if one.annotation]
+                assert not any("Callable" in words for words in given), f"{name}: {node.name} takes a bare Callable"
+            if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Protocol" for base in node.bases):
+                methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
+                assert ast.get_docstring(node), f"{name}: {node.name} has no contract"
+                assert all(ast.get_docstring(method) for method in methods), f"{name}: {node.name} has no contract"
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

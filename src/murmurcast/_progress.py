@@ -1,9 +1,22 @@
 """How long work tells of itself: callbacks that a program may pass and that do nothing by default."""
 
-from collections.abc import Callable
+from typing import Protocol
 
-Stage = Callable[[str], None]  # a few words on the stage that begins
-Count = Callable[[int, int], None]  # how many are done, of how many
+
+class Stage(Protocol):
+    """Told what begins."""
+
+    def __call__(self, words: str, /) -> None:
+        """A few words on the stage."""
+        ...
+
+
+class Count(Protocol):
+    """Told how far a stage has come."""
+
+    def __call__(self, done: int, of: int, /) -> None:
+        """How many are done, of how many."""
+        ...
 
 
 def quiet(*_: object) -> None:

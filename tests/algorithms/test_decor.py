@@ -24,7 +24,7 @@ def drawn(algorithm: mc.Algorithm, seed: int, epochs: int) -> tuple[FloatArray, 
             several = draws.owners(source.draw, algorithm.setup.network.gains)
             place = (DIM, several, draws.Pairs(*map(jnp.asarray, pairs)))
 
-            def one(epoch: jax.Array, source: draws.Source = source, place: Any = place) -> jax.Array:
+            def one(epoch: jax.Array, source: draws.DrawnFrom = source, place: Any = place) -> jax.Array:
                 return draws.draw_all(source, noise.roots((seed,)), epoch, jnp.arange(NODES), place, np.float64)
 
             values = np.asarray(jax.jit(jax.vmap(one))(jnp.arange(1, epochs + 1)))[..., 0, :]

@@ -179,7 +179,7 @@ def test_no_step_and_no_noise_cost_infinitely_much() -> None:
     """0/0: neither is known to be there. Who has dropped out sends neither, and pays nothing."""
     none, one = np.zeros((3, 2)), np.ones(2)
     assert exposed_ratio(one, none, none).tolist() == [[0.0, 0.0], [np.inf, np.inf], [np.inf, np.inf]]
-    dropped = np.array([[1.0, 1.0], [0.0, 1.0]])
+    dropped = np.array([[1.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
     assert exposed_ratio(one, none, none, dropped).tolist() == [[0.0, 0.0], [0.0, np.inf], [0.0, np.inf]]
 
 

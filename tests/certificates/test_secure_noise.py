@@ -90,6 +90,8 @@ def test_all_words_of_the_source_agree(ours: Result) -> None:
     told = seeded.info["privacy"] | {"noise_source": "secure"}
     assert "noise source" in caught(with_ledger(seeded, seeded.ledger, privacy=told))
     dressed = seeded.ledger.assign_attrs(noise_source="secure", dim=2, sampler_error=discrete.SAMPLER_ERROR)
+    assert "its law is gaussian" in caught(with_ledger(seeded, dressed, privacy=told))
+    dressed = dressed.assign_attrs(law="discrete gaussian")
     assert "quotes epsilon" in caught(with_ledger(seeded, dressed, privacy=told))
     worst = float(discrete.epsilon(float(dressed["promised_mu"].max()), 1e-5, 18))
     told = told | {"epsilon": worst}
@@ -97,7 +99,7 @@ def test_all_words_of_the_source_agree(ours: Result) -> None:
     dressed = dressed.assign_attrs(model_draws="noise: discrete gaussian of a node")
     assert "has no model_receiving_limit" in caught(with_ledger(seeded, dressed, privacy=told))
     told = ours.info["privacy"] | {"noise_source": "seeded"}
-    ledger = ours.ledger.assign_attrs(noise_source="seeded")
+    ledger = ours.ledger.assign_attrs(noise_source="seeded", law="gaussian")
     worst = float(mc.gaussian.epsilon(float(ledger["promised_mu"].max()), 1e-5))
     told = told | {"epsilon": worst}
     assert "discrete gaussian of a node" in caught(with_ledger(ours, ledger, privacy=told))

@@ -12,16 +12,20 @@ from scipy import stats
 
 from murmurcast._check import FloatArray
 from murmurcast.engine import discrete
-from murmurcast.engine.discrete import Source
+from murmurcast.engine.discrete import RandomWords, Words
 from murmurcast.privacy.discrete import FINENESS, REACH, SAMPLER_ERROR
 
 STDS = (2.0**26, 2.0**26 * 1.0442, 1.3 * 2.0**26, 2.0**26.5, np.nextafter(2.0**27, 0))
 WIDTH = 2**22
 
 
-def words(seed: int) -> Source:
+def words(seed: int) -> RandomWords:
     generator = np.random.default_rng(seed)
-    return lambda count: generator.integers(0, 2**64 - 1, count, dtype=np.uint64, endpoint=True)
+
+    def draw(count: int) -> Words:
+        return generator.integers(0, 2**64 - 1, count, dtype=np.uint64, endpoint=True)
+
+    return draw
 
 
 def drawn_from(std: float, size: int, seed: int) -> FloatArray:

@@ -94,8 +94,7 @@ def account(ledger: accounts.LedgerTables) -> tuple[Releases, ...]:
     accounts.require_row_stochastic(ledger, accounts.above_zero(ledger, "model_sending_amplitude"), None)
     names = ("model_sending_own", "model_sending_shared", "model_receiving_z")
     own, shared, z = (accounts.constant(ledger, name) for name in names)
-    push = ledger.per_epoch("model_receiving_step")[:, None] / z
-    schedule = ledger.per_epoch("model_sending_schedule")
+    push, schedule = ledger.per_epoch("model_receiving_step")[:, None] / z, ledger.per_epoch("model_sending_schedule")
     known = (accounts.sensitivity(ledger), push, schedule, accounts.gains(ledger, "model"))
     return cancelling_releases(*known, (own, shared))
 

@@ -114,22 +114,8 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
         )
     require_gradient_at(gradient_at)
     require_publish(publish)
-    network, mixing = plan.network, plan.mixing
-    amplitude = np.sqrt(plan.alpha * network.power)
-    secure = plan.budget.noise_source == "secure"
-    sending = Sending(
-        amplitude=same_always(amplitude),
-        noise=same_always(np.sqrt(plan.beta * network.power) * plan.noise_to_step),
-        schedule=plan.schedule.noise_schedule,
-    )
-    grid = on_grid(sending) if secure else None
-
-    receiving = Receiving(
-        *mixing_factors(network, mixing, amplitude),
-        step=plan.schedule.steps,
-        z=without_repeats(plan.z),
-        newest=newest_share(plan.schedule.epochs),
-    )
+    sending, receiving = _tables(plan)
+    grid = on_grid(sending) if plan.budget.noise_source == "secure" else None
 
     def update(
         here: Receiving | ReceivingOnGrid, state: State, sent: jax.Array, heard: jax.Array, local: Local
@@ -149,11 +135,11 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
         rounds=(
             Round(
                 name="model",
-                channel=Air(network.gains),
+                channel=Air(plan.network.gains),
                 draws=NOISE if grid is None else {"noise": Draw(law="discrete gaussian")},
                 sending=sending if grid is None else grid.sending,
                 receiving=receiving if grid is None else ReceivingOnGrid(*receiving, limit=grid.limit),
-                send=send_on_grid if secure else send_model_with_noise,
+                send=send_model_with_noise if grid is None else send_on_grid,
                 update=update,
             ),
         ),
@@ -161,6 +147,23 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
         init=start,
         releases=(releases(plan),),
     )
+
+
+def _tables(plan: Plan) -> tuple[Sending, Receiving]:
+    """Every constant of the plan, as nodes use them."""
+    network, amplitude = plan.network, np.sqrt(plan.alpha * plan.network.power)
+    sending = Sending(
+        amplitude=same_always(amplitude),
+        noise=same_always(np.sqrt(plan.beta * network.power) * plan.noise_to_step),
+        schedule=plan.schedule.noise_schedule,
+    )
+    receiving = Receiving(
+        *mixing_factors(network, plan.mixing, amplitude),
+        step=plan.schedule.steps,
+        z=without_repeats(plan.z),
+        newest=newest_share(plan.schedule.epochs),
+    )
+    return sending, receiving
 
 
 def releases(plan: Plan) -> Releases:

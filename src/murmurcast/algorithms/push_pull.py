@@ -17,7 +17,7 @@ import numpy as np
 from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Local, Round
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.tables import Leaf, mixing_factors, same_always
-from murmurcast.algorithms.tracking import Mixing, State, begin
+from murmurcast.algorithms.tracking import MixingFactors, State, begin
 from murmurcast.channels.air import Air
 from murmurcast.network.weights import column_mixing, mixing, normaliser
 from murmurcast.planning.setup import Setup
@@ -60,20 +60,20 @@ def push_pull(setup: Setup) -> Algorithm:
     def send_tracker(here: Pushing, state: State, drawn: dict[str, jax.Array]) -> jax.Array:  # noqa: ARG001
         return here.amplitude * state.tracker
 
-    def pull(here: Mixing, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:  # noqa: ARG001
+    def pull(here: MixingFactors, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:  # noqa: ARG001
         own = here.heard * heard + here.kept * sent
         return state._replace(own=own, published=own)
 
-    def push(here: Mixing, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:
+    def push(here: MixingFactors, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:
         gradient = local.gradient_at_private(state.own)
         mixed = here.heard * heard + here.kept * sent
         return state._replace(tracker=mixed + gradient - state.gradient, gradient=gradient)
 
     pulling = Pulling(same_always(loudness), setup.schedule.steps)
-    pulled = Mixing(*mixing_factors(network, rows, loudness))
+    pulled = MixingFactors(*mixing_factors(network, rows, loudness))
     pushing = Pushing(same_always(scale * columns.amplitude))
     own = (1 - network.degree / columns.normaliser) / (scale * columns.amplitude)
-    pushed = Mixing(same_always(np.full(nodes, 1 / scale)), same_always(own))
+    pushed = MixingFactors(same_always(np.full(nodes, 1 / scale)), same_always(own))
     model = Round("model", Air(network.gains), NO_DRAWS, pulling, pulled, send_model, pull)
     tracker = Round("tracker", Air(network.gains), NO_DRAWS, pushing, pushed, send_tracker, push)
     return Algorithm("push-pull", setup, (model, tracker), {}, begin)

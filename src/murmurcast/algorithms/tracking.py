@@ -24,7 +24,7 @@ class State(NamedTuple):
     gradient: Model
 
 
-class Mixing(NamedTuple):
+class MixingFactors(NamedTuple):
     """Constants of a mixed point: the factors of what is heard, and of what the node sent itself."""
 
     heard: Leaf

@@ -1,8 +1,8 @@
 """Who attacks, with what each of them has of the real system's runs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,9 +21,16 @@ from murmurcast.privacy import linear
 from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision
 
-Adversary = Callable[[Canaries, Transcript, tuple[int, ...]], dict[str, Evidence]]
 _MAX_TAPE_BYTES = 2**28  # bytes of tape held at once
 _MAX_RECEIVERS_SEARCHED = 64  # receivers among which the one that learns most is looked for
+
+
+class Attacker(Protocol):
+    """Takes what it has of some runs."""
+
+    def __call__(self, here: Canaries, transcript: Transcript, seeds: tuple[int, ...], /) -> dict[str, Evidence]:
+        """Evidence by name, from canaries whose signs it does not look at, and from what was on the air."""
+        ...
 
 
 class System(NamedTuple):
@@ -107,7 +114,7 @@ def _groups(system: System) -> "Iterator[list[int]]":
         yield list(runs[start : start + together])
 
 
-def _adversaries(system: System, coalition: tuple[int, ...]) -> list[Adversary]:
+def _adversaries(system: System, coalition: tuple[int, ...]) -> list[Attacker]:
     """Everybody who attacks."""
     plan, target = system.claimed.plan, system.canaries.target
 
@@ -116,7 +123,7 @@ def _adversaries(system: System, coalition: tuple[int, ...]) -> list[Adversary]:
         found = overhear(system.claimed, system.problem, here, transcript, seeds, system.on_epoch)
         return {"eavesdropper": found.air, "published, with the air": found.published}
 
-    def receiver(members: tuple[int, ...], name: str) -> Adversary:
+    def receiver(members: tuple[int, ...], name: str) -> Attacker:
         def listen(here: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:
             system.on_stage(f"{name} listen{'s' if len(members) == 1 else ''}")
             hidden = linear.hidden_from(plan.mixing.weights.toarray(), members)
@@ -139,7 +146,7 @@ def _name(members: tuple[int, ...], nodes: int) -> str:
     return "all other receivers" if len(members) == nodes - 1 else f"receivers {', '.join(map(str, members))}"
 
 
-def _holder(system: System) -> Adversary:
+def _holder(system: System) -> Attacker:
     """Who has the published models and nothing else."""
     claimed, here = system.claimed, canaries.half_way(system.canaries, 1)
     plan = replace(claimed.plan, budget=replace(claimed.plan.budget, noise_source="seeded"))  # and none is drawn

@@ -14,7 +14,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.method import Method
 from murmurcast.certificates.read import data_of
-from murmurcast.certificates.recompute import Account, Tier, account_of
+from murmurcast.certificates.recompute import RunAccount, Tier, account_of
 from murmurcast.errors import Error
 from murmurcast.privacy.conversion import EXACT, Curve, note
 from murmurcast.runs.result import Result, listed
@@ -114,7 +114,7 @@ def certify(runs: Result | Sequence[Result], delta: float | None = None, methods
     return _composed([account_of(run, methods) for run in together], delta)
 
 
-def _composed(accounts: list[Account], delta: float | None) -> Certified:
+def _composed(accounts: list[RunAccount], delta: float | None) -> Certified:
     """All runs together."""
     _require_alike(accounts)
     given = {account.delta for account in accounts}
@@ -159,14 +159,14 @@ def _composed(accounts: list[Account], delta: float | None) -> Certified:
     )
 
 
-def _against_weaker(accounts: list[Account], delta: float) -> tuple[tuple[str, FloatArray], ...]:
+def _against_weaker(accounts: list[RunAccount], delta: float) -> tuple[tuple[str, FloatArray], ...]:
     """Of one run: over several, costs against different adversaries are not added up."""
     if len(accounts) > 1:
         return ()
     return tuple((who, accounts[0].curve.epsilon(mu, delta)) for who, mu in accounts[0].weaker)
 
 
-def _said_of_all(accounts: list[Account], *, kept: bool) -> str:
+def _said_of_all(accounts: list[RunAccount], *, kept: bool) -> str:
     """One transcript for which nothing is claimed spoils the claim for all."""
     if not all(account.curve.source == "secure" for account in accounts):
         return note("seeded")
@@ -180,7 +180,7 @@ def _common(curves: list[Curve]) -> Curve:
     return Curve("secure", samples=sum(curve.samples for curve in curves))
 
 
-def _require_alike(accounts: list[Account]) -> None:
+def _require_alike(accounts: list[RunAccount]) -> None:
     for name, found in (
         ("units", {account.unit for account in accounts}),
         ("numbers of nodes", {len(account.mu) for account in accounts}),
@@ -202,7 +202,7 @@ def _require_same_data(runs: Sequence[Result]) -> None:
         )
 
 
-def _require_fresh_noise(accounts: list[Account]) -> None:
+def _require_fresh_noise(accounts: list[RunAccount]) -> None:
     """No two runs draw the same noise: from two signals with one noise it can be subtracted, whatever each costs."""
     used: dict[int, str] = {}
     for account in accounts:
@@ -216,7 +216,7 @@ def _require_fresh_noise(accounts: list[Account]) -> None:
             used[seed] = account.run
 
 
-def _assumed_of_all(accounts: list[Account]) -> tuple[str, ...]:
+def _assumed_of_all(accounts: list[RunAccount]) -> tuple[str, ...]:
     found = dict.fromkeys(line for account in accounts for line in account.assumptions)
     if len(accounts) == 1:
         return tuple(found)
@@ -231,7 +231,7 @@ def _worst(words: tuple[str, ...]) -> str:
     return next(word for word in ("costs more", "costs less", "nothing is promised", "kept") if word in words)
 
 
-def _trouble(account: Account) -> list[str]:
+def _trouble(account: RunAccount) -> list[str]:
     """A line on the node that is worst off, where there is one."""
     for verdict in ("costs more", "costs less"):
         nodes = [node for node, word in enumerate(account.verdicts) if word == verdict]

@@ -18,7 +18,7 @@ from murmurcast.algorithms import registry
 from murmurcast.algorithms.account import TOLERANCE
 from murmurcast.algorithms.tables import row_of
 from murmurcast.errors import Altered
-from murmurcast.privacy.conversion import EXACT, Curve, NoiseSource, curve
+from murmurcast.privacy.conversion import Curve, NoiseSource, curve
 from murmurcast.runs.result import LEDGER_FORMAT, Result
 
 if TYPE_CHECKING:
@@ -378,8 +378,11 @@ def _require_metrics(run: Result, ledger: Ledger) -> None:
 
 def curve_of(run: Result, ledger: Ledger) -> Curve:
     """From mu to epsilon for this run, by what the ledger says of its noise."""
+    law = ledger.text("law", ("gaussian", "discrete gaussian", "laplace", "none"))
+    if (law == "discrete gaussian") != (ledger.noise_source == "secure") and law != "none":
+        ledger.refuse(f"has {ledger.noise_source} noise, and says that its law is {law}")
     if ledger.noise_source == "seeded":
-        return EXACT
+        return Curve(laplace=law == "laplace")
     dim = ledger.number("dim")
     if dim != said(run, "problem", "dim") or dim != np.prod(run.published.shape[2:]):
         ledger.refuse(f"has dim {dim:g}, which is not that of the published models")

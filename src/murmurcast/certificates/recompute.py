@@ -21,13 +21,12 @@ from murmurcast.privacy import conversion
 from murmurcast.privacy.certificate import PLAIN_BOUND
 from murmurcast.privacy.conversion import Curve
 from murmurcast.privacy.releases import Releases
-from murmurcast.runs.result import Result
+from murmurcast.runs.result import Result, hash_of_start
 
-_START_AT_ZERO = ("Quadratic", "RidgeRegression", "SoftmaxRegression")
 Tier = Literal["tier 1", "eavesdropper and one node", "eavesdropper", "trusted server", "nothing sent", "none"]
 
 
-class Account(NamedTuple):
+class RunAccount(NamedTuple):
     """One run, from its ledger.
 
     Attributes:
@@ -59,7 +58,7 @@ class Account(NamedTuple):
     weaker: tuple[tuple[str, FloatArray], ...] = ()
 
 
-def account_of(run: Result, methods: Sequence[Method] = ()) -> Account:
+def account_of(run: Result, methods: Sequence[Method] = ()) -> RunAccount:
     """What one run costs every node, from its ledger, beside what it promised.
 
     Args:
@@ -75,12 +74,12 @@ def account_of(run: Result, methods: Sequence[Method] = ()) -> Account:
             ledger.refuse("promises something to some nodes only")
         words = ("nothing is promised",) * ledger.nodes
         reason = _why_nothing(ledger, methods)
-        return Account(ledger.run, "none", unit, delta, promised, promised, words, reason, (), curve)
+        return RunAccount(ledger.run, "none", unit, delta, promised, promised, words, reason, (), curve)
     releases = _recomputed(run, ledger, methods)
     if not releases:  # a promise that nothing stands behind
         costs = np.full(ledger.nodes, np.inf)
         words = ("costs more",) * ledger.nodes
-        return Account(ledger.run, "none", unit, delta, costs, promised, words, "", (), curve)
+        return RunAccount(ledger.run, "none", unit, delta, costs, promised, words, "", (), curve)
     tier, mu = _tier(releases[0]), _mu(releases[0])
     verdicts = tuple(_judged(*pair) for pair in zip(mu.tolist(), promised.tolist(), strict=True))
     weaker = _weaker(ledger, releases[1:])
@@ -90,7 +89,7 @@ def account_of(run: Result, methods: Sequence[Method] = ()) -> Account:
     seeded = tier != "nothing sent" and curve.source == "seeded"
     seeds = tuple(run.info["seeds"]) if seeded else ()
     assumed = _assumed(run, ledger, tier)
-    return Account(ledger.run, tier, unit, delta, mu, promised, verdicts, "", assumed, curve, seeds, weaker)
+    return RunAccount(ledger.run, tier, unit, delta, mu, promised, verdicts, "", assumed, curve, seeds, weaker)
 
 
 def _recomputed(run: Result, ledger: Ledger, methods: Sequence[Method]) -> tuple[Releases, ...]:
@@ -102,15 +101,17 @@ def _recomputed(run: Result, ledger: Ledger, methods: Sequence[Method]) -> tuple
     if isinstance(method.account, str):
         return ()
     releases = method.account(ledger)
-    if not method.sends and _has_moved(run):
+    if releases and releases[0].law.name != ledger.text("law"):
+        ledger.refuse(f"says that its law is {ledger.text('law')}, and what was sent has {releases[0].law.name}")
+    if not method.sends and _has_moved(run, ledger):
         ledger.refuse("says that nothing is published, and the published models are not those of the start")
     return releases
 
 
-def _has_moved(run: Result) -> bool:
-    """Whether published models are not where all started: the same at all nodes, and 0 in the problems of the house."""
-    start = 0.0 if said(run, "problem", "kind") in _START_AT_ZERO else run.published[:, :1]
-    return bool((run.published != start).any())
+def _has_moved(run: Result, ledger: Ledger) -> bool:
+    """Whether published models are not where all started, as the ledger has it by its hash."""
+    alike = not (run.published != run.published[:, :1]).any()
+    return hash_of_start(run.published[:, 0] if alike else run.published) != ledger.text("start_sha256")
 
 
 def _method(ledger: Ledger, methods: Sequence[Method]) -> Method:

@@ -13,17 +13,19 @@ from rich.text import Text
 from murmurcast._progress import Stage
 
 
-class Count(Protocol):
+class CountInWords(Protocol):
     """Told how many are done, of how many, and of what where the words change."""
 
-    def __call__(self, done: int, of: int, words: str | None = None) -> None: ...
+    def __call__(self, done: int, of: int, words: str | None = None) -> None:
+        """How many, of how many; words where they change."""
+        ...
 
 
 class Bar(NamedTuple):
     """Whom to tell of a stage that begins, and of how far it has come."""
 
     stage: Stage
-    counted: Count
+    counted: CountInWords
 
 
 class _Spinner(SpinnerColumn):

@@ -17,9 +17,8 @@ lies farther out than 16.95 sigma; every one up to 16 sigma is there. Made to ad
 most twice that, less than 2^-42. This takes `exp` to be within 8 roundings, as tests find it, in XLA and in NumPy.
 """
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +29,6 @@ from murmurcast._check import FloatArray
 
 Words = NDArray[np.uint64]
 Integers = NDArray[np.int64]
-Source = Callable[[int], Words]  # so many random words of 64 bits
 Leaf = Any  # an array of NumPy, or of JAX inside the compiled program
 
 LEAST_STD = 2.0**26  # in integers; the largest is below twice as much
@@ -38,6 +36,14 @@ SLOT_BITS, OFFSET_BITS, FIRST_BITS = 16, 22, 25  # of a word, lowest first; the 
 _REACH = 16  # standard deviations that blocks must cover
 _PER_OCTAVE = 16  # proposals, each for stds up to 4.4 % below its own
 _HAIR = 2.0**-40  # far above rounding, and of no influence on what comes out
+
+
+class RandomWords(Protocol):
+    """Where random bits come from; unpredictable bits make unpredictable noise."""
+
+    def __call__(self, count: int, /) -> Words:
+        """[count] words of 64 random bits."""
+        ...
 
 
 class Proposals(NamedTuple):
@@ -64,7 +70,7 @@ class Rows(NamedTuple):
     slope: Leaf
 
 
-def fill(out: FloatArray, std: FloatArray, words: Source) -> None:
+def fill(out: FloatArray, std: FloatArray, words: RandomWords) -> None:
     """Fills [rows, size] with integers of N_Z(0, std^2), as floats that hold them exactly; each row has its own std.
 
     Args:
@@ -118,13 +124,13 @@ def propose(word: jax.Array, rows: Rows, offered: Proposals) -> tuple[jax.Array,
     return _propose(jnp, word, Rows(*(part[:, None] for part in rows)), offered)
 
 
-def _refused(rest: FloatArray, words: Source) -> Integers:
+def _refused(rest: FloatArray, words: RandomWords) -> Integers:
     """The flat places where a fresh uniform number is not below `rest`."""
     places = np.flatnonzero(rest < 1)
     return places[~below(rest.reshape(-1)[places], words)]
 
 
-def below(rest: FloatArray, words: Source) -> NDArray[np.bool_]:
+def below(rest: FloatArray, words: RandomWords) -> NDArray[np.bool_]:
     """Whether fresh uniform numbers are below `rest`; exact, for as many bits are drawn as it takes."""
     found = rest >= 1
     unsure = np.flatnonzero((rest > 0) & ~found)

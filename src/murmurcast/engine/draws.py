@@ -28,7 +28,7 @@ class Pairs(NamedTuple):
     sign: Any
 
 
-class Source(NamedTuple):
+class DrawnFrom(NamedTuple):
     """Where a draw comes from.
 
     Attributes:
@@ -44,20 +44,20 @@ class Source(NamedTuple):
     epochs_ago: int
 
 
-def sources(algorithm: Algorithm, round_number: int) -> dict[str, Source]:
+def sources(algorithm: Algorithm, round_number: int) -> dict[str, DrawnFrom]:
     """Where the draws of a round come from, by name."""
     one = algorithm.rounds[round_number]
     found = {}
     for number, (name, draw) in enumerate(one.draws.items()):
         found[name] = (
-            Source(draw, round_number, number, 0)
+            DrawnFrom(draw, round_number, number, 0)
             if isinstance(draw, Draw)
             else _earlier(algorithm, round_number, name, draw)
         )
     return found
 
 
-def _earlier(algorithm: Algorithm, round_number: int, name: str, again: Again) -> Source:
+def _earlier(algorithm: Algorithm, round_number: int, name: str, again: Again) -> DrawnFrom:
     names = [one.name for one in algorithm.rounds]
     made_in = round_number if again.of_round is None else names.index(again.of_round) if again.of_round in names else -1
     made = algorithm.rounds[made_in].draws if made_in >= 0 else {}
@@ -68,7 +68,7 @@ def _earlier(algorithm: Algorithm, round_number: int, name: str, again: Again) -
             f'the draw "{name}" of round "{names[round_number]}" is to be "{again.draw}" again, not made before',
             hint="name a fresh draw of this round of an earlier epoch, or of an earlier round",
         )
-    return Source(draw, made_in, list(made).index(again.draw), again.epochs_ago)
+    return DrawnFrom(draw, made_in, list(made).index(again.draw), again.epochs_ago)
 
 
 def words(one: Round) -> str:
@@ -105,7 +105,7 @@ def pairs(algorithm: Algorithm) -> Pairs | None:
 
 
 def draw_all(
-    source: Source, roots: jax.Array, epoch: jax.Array, numbers: jax.Array, place: tuple[Any, ...], dtype: Any
+    source: DrawnFrom, roots: jax.Array, epoch: jax.Array, numbers: jax.Array, place: tuple[Any, ...], dtype: Any
 ) -> jax.Array:
     """[nodes, owners..., seeds, size] one draw of all nodes of a shard.
 

@@ -8,9 +8,8 @@ not by going on from a checkpoint.
 import math
 import os
 import secrets
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -22,7 +21,7 @@ from murmurcast.algorithms.base import Again, Algorithm, Draw
 from murmurcast.algorithms.early_end import has_drops
 from murmurcast.algorithms.grid_noise import integer_std
 from murmurcast.engine import discrete
-from murmurcast.engine.discrete import Source, Words
+from murmurcast.engine.discrete import RandomWords, Words
 from murmurcast.engine.sharding import Layout
 from murmurcast.errors import Error
 from murmurcast.planning.setup import Setup
@@ -36,12 +35,20 @@ _EXPONENTIAL_OFF = 16 * 2.0**-53  # 8 roundings of it, and 8 of what it is compa
 _MAX_RADIUS_IN_STEPS = 2.0**51
 
 
+class Feed(Protocol):
+    """Draws the noise of some epochs, fresh at every call."""
+
+    def __call__(self, first: int, stop: int, /) -> jax.Array:
+        """Integers [epochs ahead, nodes, seeds, dim] of epochs first..stop-1."""
+        ...
+
+
 def is_secure(setup: Setup) -> bool:
     """Whether a setup's promise is about secure noise."""
     return setup.budget.noise_source == "secure"
 
 
-def source() -> Source:
+def source() -> RandomWords:
     """A source of random words with a fresh key from the operating system."""
     try:
         from randomgen import AESCounter
@@ -57,13 +64,13 @@ def source() -> Source:
     return words
 
 
-def sources() -> tuple[Source, ...]:
+def sources() -> tuple[RandomWords, ...]:
     """One source for every core."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return tuple(source() for _ in range(cores))
 
 
-def draw(std: FloatArray, size: int, from_: tuple[Source, ...]) -> FloatArray:
+def draw(std: FloatArray, size: int, from_: tuple[RandomWords, ...]) -> FloatArray:
     """[rows, size] integers of N_Z(0, std^2) as floats, each row with its own std; every source in a thread of its own.
 
     Args:
@@ -103,7 +110,7 @@ def by_epoch(layout: Layout) -> Spec:
     return Spec(None, *layout.by_node_and_seed)
 
 
-def feeder(algorithm: Algorithm, problem: Problem, layout: Layout) -> Callable[[int, int], jax.Array]:
+def feeder(algorithm: Algorithm, problem: Problem, layout: Layout) -> Feed:
     """A function that draws the noise of epochs first..stop-1, fresh at every call.
 
     It returns integers [epochs ahead, nodes, seeds, dim], 0 where nobody looks: epochs from `stop` on, and fillers.

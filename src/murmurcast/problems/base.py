@@ -5,7 +5,6 @@ Inside, a model is one array of `shape`; a problem whose users think in trees of
 plain numbers. Data goes in as an argument, never as a captured constant.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -103,6 +102,14 @@ class KnownTheory(Protocol):
         ...
 
 
+class SolvePenalised(Protocol):
+    """Solves a problem with an L2 term added to it."""
+
+    def __call__(self, weight: float, /) -> FloatArray:
+        """The minimiser where the term has this weight."""
+        ...
+
+
 class Constants(NamedTuple):
     """What theory asks of a problem.
 
@@ -159,7 +166,7 @@ def minibatch(key: jax.Array, size: jax.Array, batch: int) -> jax.Array:
     return (edges[:-1] + inside + jax.random.randint(turn, (), 0, size)) % size
 
 
-def over_ball(solve: Callable[[float], FloatArray], radius: float | None) -> FloatArray:
+def over_ball(solve: SolvePenalised, radius: float | None) -> FloatArray:
     """The minimiser over a ball, from one that solves the problem with an added L2 term of a given weight.
 
     The Lagrangian of ||x||^2 <= radius^2 is such a problem; its weight is found by bracketing.

@@ -8,12 +8,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import jax
 import numpy as np
+from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm, Round
-from murmurcast.engine import check, draws
+from murmurcast.engine import check, draws, noise
 from murmurcast.engine.train import Record
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
@@ -21,7 +23,7 @@ from murmurcast.privacy import discrete
 from murmurcast.privacy.conversion import epsilon_of, mu_of, note
 from murmurcast.privacy.releases import Releases
 from murmurcast.problems.base import Problem
-from murmurcast.runs.result import LEDGER_FORMAT
+from murmurcast.runs.result import LEDGER_FORMAT, hash_of_start
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -97,7 +99,7 @@ def why_nothing(algorithm: Algorithm) -> str:
     return reason or "gradients are not clipped"
 
 
-def ledger(algorithm: Algorithm, problem: Problem) -> "xr.Dataset":
+def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], precision: Precision) -> "xr.Dataset":
     """What was sent, by which rule: the very tables that the engine was given, in float64."""
     import xarray as xr
 
@@ -115,6 +117,7 @@ def ledger(algorithm: Algorithm, problem: Problem) -> "xr.Dataset":
         "format": LEDGER_FORMAT,
         "algorithm": algorithm.name,
         "rounds": " ".join(one.name for one in algorithm.rounds),
+        "start_sha256": hash_of_start(_starts(problem, seeds, precision)),
         "start_gradients": check.first_state(algorithm, problem, np.float32).gradients,
         "epochs": algorithm.epochs,
         "delta": setup.budget.delta,
@@ -124,6 +127,7 @@ def ledger(algorithm: Algorithm, problem: Problem) -> "xr.Dataset":
         **({"normaliser": setup.mixing.normaliser} if isinstance(setup, Plan) else {}),
         **({} if (batch := getattr(problem, "batch", None)) is None else {"batch": batch}),
         "noise_source": setup.budget.noise_source,
+        "law": algorithm.releases[0].law.name if algorithm.releases else "none",
         **({"dim": problem.dim, "sampler_error": discrete.SAMPLER_ERROR} if _is_secure(algorithm) else {}),
         **algorithm.settings,
     }
@@ -134,6 +138,12 @@ def ledger(algorithm: Algorithm, problem: Problem) -> "xr.Dataset":
         variables |= {f"{one.name}_{name}": _of_round(one.name, *entry) for name, entry in found.variables.items()}
         variables |= _tables(one)
     return xr.Dataset(variables, attrs=attributes)
+
+
+def _starts(problem: Problem, seeds: tuple[int, ...], precision: Precision) -> NDArray[Any]:
+    """[seeds, ...] where nodes begin, as the engine has it."""
+    keys = [jax.random.wrap_key_data(noise.start_key(root)) for root in noise.roots(seeds)]
+    return np.stack([np.asarray(problem.start(key).astype(precision)) for key in keys])
 
 
 def _of_round(name: str, dims: tuple[str, ...], values: Any) -> tuple[tuple[str, ...], Any]:

@@ -93,6 +93,11 @@ class Result:
         (folder / CHECKPOINT).unlink(missing_ok=True)
 
 
+def hash_of_start(start: NDArray[Any]) -> str:
+    """The SHA-256 of where all nodes began, [seeds, ...], or [seeds, nodes, ...] where each has a point of its own."""
+    return hashlib.sha256(start.tobytes()).hexdigest()
+
+
 def spread_over_seeds(by_seed: NDArray[Any]) -> NDArray[Any]:
     """Standard deviation over the first axis; not a number where a run that diverged has no numbers left."""
     with np.errstate(invalid="ignore", over="ignore"):

@@ -142,7 +142,7 @@ def run(
         }
         result = Result(
             metrics=record.metrics(algorithm, seeds, [group.records for group in finished]),
-            ledger=record.ledger(algorithm, problem),
+            ledger=record.ledger(algorithm, problem, seeds, precision),
             published=np.concatenate([group.published for group in finished], axis=1).swapaxes(0, 1),
             info=record.info(algorithm, problem, watch.name or algorithm.name, seeds, precision) | {"seconds": seconds},
             experiment=watch.experiment,

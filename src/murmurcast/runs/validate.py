@@ -4,8 +4,7 @@ Hashes show that nobody touched a folder by accident; somebody who makes them an
 further on is of the right kind and shape, or is refused here.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import xarray as xr
 
-Test = Callable[[Any], bool]
 LARGEST_NUMBER = 1e100  # of a constant in a ledger: beyond, squares and products leave the numbers
 _BY_NODE = ("seed", "epoch", "node")
 _SHAPES = {
@@ -25,6 +23,14 @@ _SHAPES = {
     "channel_uses": ("epoch",),
     "seconds": ("epoch",),
 }
+
+
+class Test(Protocol):
+    """Whether a value is of its kind."""
+
+    def __call__(self, value: Any, /) -> bool:
+        """True if it is."""
+        ...
 
 
 class Unsound(ValueError):  # noqa: N818 - reads as a verdict, which it is
@@ -139,7 +145,7 @@ def require_ledger(ledger: "xr.Dataset", info: dict[str, Any]) -> None:
     rounds = attributes.get("rounds")
     if not isinstance(rounds, str) or rounds.split() != info["rounds"] or not rounds:
         raise Unsound("the ledger does not say its rounds, or others than run.json")
-    for name in ("clipping", *(f"{one}_channel" for one in rounds.split())):
+    for name in ("clipping", "law", "start_sha256", *(f"{one}_channel" for one in rounds.split())):
         if not isinstance(attributes.get(name), str):
             raise Unsound(f"the ledger does not say its {name}")
     delta = attributes.get("delta")

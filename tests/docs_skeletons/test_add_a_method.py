@@ -1,0 +1,45 @@
+"""The skeleton in docs/add-a-method.md keeps to the protocol as it stands, and certifies what it promises."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import murmurcast as mc
+from murmurcast.algorithms.method import Method
+from murmurcast.testing import check_algorithm
+
+PAGE = Path(__file__).parents[2] / "docs" / "add-a-method.md"
+
+
+@pytest.fixture(scope="module")
+def method() -> Method:
+    (block,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {"__name__": "skeleton"}
+    exec(compile(block, PAGE.name, "exec"), names)  # noqa: S102 - a page of our own
+    found = names["METHOD"]
+    assert isinstance(found, Method)
+    return found
+
+
+def test_the_skeleton_keeps_to_the_protocol(method: Method) -> None:
+    check_algorithm(method)
+
+
+def test_an_account_that_halves_the_cost_would_be_noticed(method: Method) -> None:
+    honest: Any = method.account
+
+    def generous(ledger: Any) -> Any:
+        return tuple(part._replace(ratio=part.ratio / 2) for part in honest(ledger))
+
+    network = mc.topologies.ring(5, seed=2)
+    problem = mc.Quadratic.random(network.nodes, 4, clip=1.0, ball=5.0)
+    schedule = mc.Schedule(epochs=10, step=0.2)
+    setup = mc.Setup(network=network, problem=problem, budget=mc.Budget(epsilon=8.0), schedule=schedule)
+    run = mc.run(method.make(setup), problem)
+    found = mc.certify(run, methods=[method])
+    assert found.verdict == "kept"
+    np.testing.assert_allclose(found.epsilon, 8.0, rtol=1e-6)
+    assert mc.certify(run, methods=[method._replace(account=generous)]).verdict == "broken"
