@@ -68,8 +68,8 @@ def publishes_no_numbers() -> mc.Algorithm:
         (lambda: mc.power_controlled(planned(6)), "number of epochs .* 6, not 8", "one plan"),
         (lambda: mc.power_controlled(planned(nodes=6)), "number of nodes .* 6, not 5", "one plan"),
         (planned, "Plan is given", "mc.power_controlled(plan)"),
-        (not_numbers, "node 0 sends what is no finite number", "division by 0"),
-        (publishes_no_numbers, "node 0 publishes what is no finite number", "division by 0"),
+        (not_numbers, "node 0 sends what is not a finite number", "division by 0"),
+        (publishes_no_numbers, "node 0 publishes what is not a finite number", "division by 0"),
     ],
 )
 def test_what_cannot_be_held_against_the_claim(actual: Callable[[], Any], words: str, way_out: str) -> None:
@@ -98,7 +98,7 @@ def test_wishes_of_another_kind(options: dict[str, Any], words: str, way_out: st
     [
         ({"precision": "x"}, 'precision is "x"', "float32"),
         ({"precision": 32}, 'precision is "32"', "float32"),
-        ({"confidence": "0.9"}, "confidence is not made of numbers", "as a number"),
+        ({"confidence": "0.9"}, "confidence must be numeric", "as a number"),
     ],
 )
 def test_options_of_another_kind(options: dict[str, Any], words: str, way_out: str) -> None:
@@ -137,12 +137,12 @@ def test_one_thing_for_another(
         (lambda plan: plan.linear(("a",)), "observers is", "observers=(0, 2)"),
         (lambda plan: plan.linear_common(0), "observers is 0", "observers=(0, 2)"),
         (lambda plan: plan.amplified(0, 1.0), "observers is 0", "observers=(0, 2)"),
-        (lambda plan: plan.collusion("a"), "seconds is not made of numbers", "a number"),
+        (lambda plan: plan.collusion("a"), "seconds must be numeric", "a number"),
         (lambda plan: plan.collusion(-1), "seconds is -1", "0 or more"),
         (lambda plan: plan.collusion(math.nan), "seconds is nan", "0 or more"),
         (lambda plan: plan.until(99), "epochs is 99, and the plan has 8", "lower it"),
         (lambda plan: plan.until("x"), "epochs is 'x'", "without quotes"),
-        (lambda plan: plan.mu_until("x"), "last is not made of numbers", "a number"),
+        (lambda plan: plan.mu_until("x"), "last must be numeric", "a number"),
         (lambda plan: plan.mu_until([3, 3]), r"last has shape \(2,\)", "one entry per node"),
         (lambda plan: plan.mu_until(99), "last is 99, and the plan has 8 epochs", "1 to 8"),
         (lambda plan: plan.mu_until(0), "last is 0", "1 to 8"),
@@ -165,7 +165,7 @@ def test_a_last_epoch_for_all_nodes_is_that_of_every_node() -> None:
         (lambda: mc.Schedule(epochs=8.0), r"epochs is 8\.0", "decimal point"),  # type: ignore[arg-type]
         (lambda: mc.Schedule(epochs=math.nan), "epochs is nan", "such as 2"),  # type: ignore[arg-type]
         (lambda: mc.Schedule(epochs=None), "epochs is None", "such as 2"),  # type: ignore[arg-type]
-        (lambda: mc.Budget(epsilon="2"), "epsilon is not made of numbers", "a number"),  # type: ignore[arg-type]
+        (lambda: mc.Budget(epsilon="2"), "epsilon must be numeric", "a number"),  # type: ignore[arg-type]
         (lambda: mc.Budget(epsilon=2.0, unit=3), 'unit is "3"', "record"),  # type: ignore[arg-type]
     ],
 )

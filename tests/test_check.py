@@ -14,7 +14,7 @@ def test_the_first_offender_is_named() -> None:
         _check.positive(gains=[1, 2, -3, -4])
     with pytest.raises(Error, match="clip is nan"):
         _check.positive(clip=np.nan)
-    with pytest.raises(Error, match="clip is not made of numbers"):
+    with pytest.raises(Error, match="clip must be numeric"):
         _check.positive(clip="wide")
 
 

@@ -15,7 +15,7 @@ _SMALLEST_SHARE = 1e-12
 
 
 def _array(name: str, value: ArrayLike) -> FloatArray:
-    wrong = Error(f"{name} is not made of numbers", hint=f"give {name} as a number or a list of numbers")
+    wrong = Error(f"{name} must be numeric", hint=f"give {name} as a number or a list of numbers")
     try:
         found = np.asarray(value)
         numbers = np.asarray(found, dtype=np.float64)

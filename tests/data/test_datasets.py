@@ -150,7 +150,7 @@ def test_load_from_a_path(tmp_path: Path) -> None:
     [("minst", 'did you mean "mnist"'), ("fashion_mnist", 'did you mean "fashion-mnist"'), ("zzz", "known here: ")],
 )
 def test_unknown_names_are_answered_with_the_nearest(name: str, hint: str) -> None:
-    with pytest.raises(Error, match="is no data set") as raised:
+    with pytest.raises(Error, match="is not a data set") as raised:
         datasets.load(name)
     assert hint in raised.value.hint
     assert ".parquet" in raised.value.hint

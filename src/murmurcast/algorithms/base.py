@@ -192,9 +192,7 @@ class Algorithm(NamedTuple):
     def plan(self) -> Plan:
         """The plan it carries out."""
         if not isinstance(self.setup, Plan):
-            raise Error(
-                f"{self.name} carries out no plan of Algorithm 1", hint="ask for its setup, or use power-controlled"
-            )
+            raise Error(f"{self.name} carries out no plan of Algorithm 1", hint="ask for its setup, or use Algorithm 1")
         return self.setup
 
     @property

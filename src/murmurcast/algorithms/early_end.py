@@ -108,7 +108,7 @@ def _multicast_round(algorithm: Algorithm) -> Round:
     if not multicasts or not hasattr(only.receiving, "heard"):
         raise Error(
             f"nodes of {algorithm.name} cannot drop out: only algorithms that multicast know how",
-            hint="leave drops out, or use power-controlled",
+            hint="leave drops out, or use Algorithm 1",
         )
     return only
 

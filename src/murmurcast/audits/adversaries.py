@@ -7,15 +7,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from murmurcast._progress import Count, Stage, quiet
+from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.early_end import has_drops
-from murmurcast.algorithms.noiseless import noiseless
 from murmurcast.audits import canaries, published, receivers
 from murmurcast.audits.canaries import Canaries
 from murmurcast.audits.eavesdropper import overhear
 from murmurcast.audits.evidence import Evidence
 from murmurcast.audits.replay import replay
 from murmurcast.audits.transcript import Transcript, bytes_of_tape, transcripts
+from murmurcast.engine.secure import is_secure
 from murmurcast.errors import Error
 from murmurcast.privacy import linear
 from murmurcast.problems.base import Problem
@@ -95,7 +96,7 @@ def _require_numbers(transcript: Transcript) -> None:
         if wrong.any():
             first = np.unravel_index(np.argmax(wrong), wrong.shape)
             raise Error(
-                f"node {first[axis]} {does} what is no finite number",
+                f"node {first[axis]} {does} what is not a finite number",
                 hint="look for overflow and division by 0 in what the nodes do, and for steps that are too large",
             )
 
@@ -149,9 +150,12 @@ def _name(members: tuple[int, ...], nodes: int) -> str:
 def _holder(system: System) -> Attacker:
     """Who has the published models and nothing else."""
     claimed, here = system.claimed, canaries.half_way(system.canaries, 1)
-    plan = replace(claimed.plan, budget=replace(claimed.plan.budget, noise_source="seeded"))  # and none is drawn
     options: dict[str, Any] = {key: claimed.settings[key] for key in ("gradient_at", "publish")}
-    quietly = noiseless(plan, **options)
+    seeded = replace(claimed.plan, budget=replace(claimed.plan.budget, noise_source="seeded"))
+    remade = registry.find(claimed.name).make(seeded, **options) if is_secure(claimed.setup) else claimed
+    (only,) = remade.rounds
+    sending = only.sending._replace(noise=np.zeros_like(only.sending.noise))
+    quietly = remade._replace(rounds=(only._replace(sending=sending),))
 
     def hold(planted: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:  # noqa: ARG001
         system.on_stage("the holder of published models looks")

@@ -174,7 +174,7 @@ class Audit:
     def _power_in_words(self) -> str:
         if not self.caught_from:
             return "no cut in noise would have been caught; more runs give more power"
-        return f"noise cut to {self.caught_from:.0%} of its std or less would have been caught, 9 times out of 10"
+        return f"noise cut to {self.caught_from:.0%} of its std or less would have been caught, at power 0.9"
 
     def _refutes(self, attack: Attack) -> bool:
         return attack.mu > self.mu_promised or attack.epsilon > self.epsilon_promised

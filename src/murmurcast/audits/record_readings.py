@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from murmurcast._check import FloatArray
-from murmurcast.algorithms import power_controlled
 from murmurcast.algorithms.base import Algorithm, Sending
 from murmurcast.audits.transcript import Transcript
 from murmurcast.errors import Error
 from murmurcast.problems.softmax import SoftmaxRegression
 
+_OF_ALGORITHM_1 = {"heard", "kept", "step", "z", "newest"}  # tables of its update, where noise is seeded
 _RECORDS_PER_PRODUCT = 1000  # whose gradients are one product
 
 
@@ -129,8 +129,8 @@ def _clip(problem: SoftmaxRegression) -> float:
 
 
 def _require_readable(algorithm: Algorithm, problem: SoftmaxRegression, record: Record) -> None:
-    if not isinstance(algorithm.rounds[0].receiving, power_controlled.Receiving):
-        raise Error(f'no readings are known for "{algorithm.name}"', hint='use "power-controlled" or "noiseless"')
+    if set(algorithm.rounds[0].receiving._fields) != _OF_ALGORITHM_1:
+        raise Error(f'no readings are known for "{algorithm.name}"', hint="use Algorithm 1, with or without noise")
     if algorithm.settings["gradient_at"] != "mixed":
         raise Error("gradients are taken at private points", hint='set gradient_at = "mixed", the public point')
     if problem.batch is not None or problem.gradient_clip.per == "node" or problem.radius is not None:

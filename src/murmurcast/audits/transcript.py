@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._progress import Count, quiet
+from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm, Local, Model, Round
 from murmurcast.algorithms.tables import Leaf
 from murmurcast.engine import check, loop, sharding, train
@@ -140,7 +141,7 @@ def spoken_round(algorithm: Algorithm) -> Round:
     if len(algorithm.rounds) != 1:
         raise Error(
             f'no attack is known on "{algorithm.name}", whose epochs have {len(algorithm.rounds)} rounds',
-            hint="audit an algorithm of one round, such as power-controlled",
+            hint=f"audit an algorithm of one round, such as {registry.DEFAULT}",
         )
     return algorithm.rounds[0]
 
@@ -192,7 +193,7 @@ def _require_on_air(algorithm: Algorithm) -> None:
     if not channel.on_air:
         raise Error(
             f'nothing of "{algorithm.name}" is on the air: its channel is "{channel.kind}"',
-            hint='choose an algorithm whose nodes talk to each other, such as "power-controlled"',
+            hint=f'choose an algorithm whose nodes talk to each other, such as "{registry.DEFAULT}"',
         )
 
 

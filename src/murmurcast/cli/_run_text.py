@@ -46,6 +46,10 @@ def show_end(result: "Result", folder: Path) -> None:
             spread = f"{found['spread']:.4f}" if "spread" in found else ""
             worst = f"{found['worst']:.4f} (node {found['worst_node']})" if "worst" in found else ""
             rows.append((what, name.split("_", 1)[1], f"{found['mean']:.4f}", spread, worst))
+    for name in result.left_by_method:
+        found = summary(result, name)
+        worst = f"{found['worst']:.4f} (node {found['worst_node']})"
+        rows.append(("left by the method", name, f"{found['mean']:.4f}", "", worst))
     count = len(info["seeds"])
     seeds = f"{count} seed{'s' if count > 1 else ''}"
     title = f"{info['algorithm']} after {int(metrics['epoch'][-1])} epochs, {seeds}"

@@ -101,7 +101,7 @@ def load(name: str | Path, *, on_stage: Stage | None = None, folder: Path | str 
         return _NAMED[str(name)]()
     if Path(name).suffix in FORMATS or isinstance(name, Path) or os.path.exists(name):
         return from_file(name)
-    raise Error(f'"{name}" is no data set', hint=_check.nearest(name, [*_FETCHED, *_NAMED]) + _FILES_TOO)
+    raise Error(f'"{name}" is not a data set', hint=_check.nearest(name, [*_FETCHED, *_NAMED]) + _FILES_TOO)
 
 
 def _images(

@@ -34,7 +34,7 @@ _EXACT_UP_TO = 1000  # nodes; the first-order method of some larger networks is 
 _Mix = Callable[[FloatArray], tuple[Mixing, FloatArray]]
 
 
-class _Found(NamedTuple):
+class _Solution(NamedTuple):
     """A split with what it makes of the network."""
 
     alpha: FloatArray
@@ -129,7 +129,7 @@ def _bound(budget: Budget, z: FloatArray, slack: float = 0.0) -> float:
     return budget.theta or float(1 / z.min()) * (1 + slack)
 
 
-def _better(rule: PowerRule, noise: FloatArray, chosen: _Found | None, even: _Found) -> _Found:
+def _better(rule: PowerRule, noise: FloatArray, chosen: _Solution | None, even: _Solution) -> _Solution:
     """What the rule prefers: the settled split or the same alpha for all, which is always consistent.
 
     The weights of an even split do not depend on its level, so nothing chases anything there. A settled split can be
@@ -154,7 +154,7 @@ def _per_epoch(
     noise: FloatArray,
     moved: FloatArray,
     on_stage: Stage,
-) -> _Found:
+) -> _Solution:
     def within(theta: float) -> Limits:
         return limits(network, noise, moved, theta, budget.epsilon, budget.delta, rule.minimum, rule.maximum)
 
@@ -163,7 +163,7 @@ def _per_epoch(
     theta = _bound(budget, mix(np.full(network.nodes, rule.minimum))[1])
     # Raises where even the least alpha is too much; the epsilon it then names works, by the same even split.
     level = even_split(within(theta))
-    even = _Found(level, noise, theta, *mix(level), even=True)
+    even = _Solution(level, noise, theta, *mix(level), even=True)
     try:
         chosen = _settle(mix, within, budget, rule, noise, even, on_stage)
     except Infeasible:
@@ -177,9 +177,9 @@ def _settle(
     budget: Budget,
     rule: PowerRule,
     noise: FloatArray,
-    start: _Found,
+    start: _Solution,
     on_stage: Stage,
-) -> _Found | None:
+) -> _Solution | None:
     """Alternates between theta (and pi, for the noise objective) and alpha until theta bounds 1/z, and hardly more."""
     # A hair above what is needed, so that the bound holds although programs are solved to finite accuracy.
     slack = 1e-6 if rule.objective == "noise" else 1e-9 if len(noise) <= _EXACT_UP_TO else 1e-4
@@ -196,7 +196,7 @@ def _settle(
         late = attempt >= _PLAIN_ROUNDS
         settled = np.abs(pi - weight).max() <= slack and (late or needed * (1 + 3 * slack) >= theta)
         if needed <= theta and settled:
-            return _Found(alpha, noise, theta, made, z)
+            return _Solution(alpha, noise, theta, made, z)
         # An optimum may jump between corners; a theta that only grows, and a pi that moves half way, settle.
         following = _bound(budget, z, slack)
         theta = max(theta, following) if late else following
@@ -206,7 +206,7 @@ def _settle(
 
 def _automatic_noise(
     mix: _Mix, budget: Budget, schedule: Schedule, rule: PowerRule, moved: FloatArray, curve: Curve
-) -> _Found:
+) -> _Solution:
     alpha = np.array(_check.per_node(len(moved), **{"power.alpha": rule.alpha}))
     if (alpha < rule.minimum).any() or (alpha > rule.maximum).any():
         raise Error(
@@ -215,7 +215,7 @@ def _automatic_noise(
     made, z = mix(alpha)
     exposed = certificate.exposure(schedule.steps, schedule.noise_schedule, z)
     noise = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta, curve)
-    return _Found(alpha, noise, _bound(budget, z), made, z)
+    return _Solution(alpha, noise, _bound(budget, z), made, z)
 
 
 def _certified(
@@ -226,7 +226,7 @@ def _certified(
     noise: FloatArray,
     moved: FloatArray,
     curve: Curve,
-) -> _Found:
+) -> _Solution:
     """The largest alpha that the exposure allows, and the exposure that this alpha makes, until both agree."""
 
     def exposed(z: FloatArray) -> FloatArray:
@@ -236,13 +236,13 @@ def _certified(
     alpha = certified_alpha(exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
     require_floor(alpha, rule.minimum, exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
     level = np.full(len(noise), min(float(alpha.min()), rule.maximum))
-    even = _Found(level, noise, _bound(budget, z), *mix(level), even=True)
+    even = _Solution(level, noise, _bound(budget, z), *mix(level), even=True)
     for _ in range(_ROUNDS):
         alpha = np.clip(alpha, rule.minimum, rule.maximum)
         made, z = mix(alpha)
         wanted = certified_alpha(exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
         if (alpha <= wanted * (1 + 1e-11)).all() and np.abs(np.minimum(wanted, rule.maximum) / alpha - 1).max() < 1e-9:
-            return _better(rule, noise, _Found(alpha, noise, _bound(budget, z), made, z), even)
+            return _better(rule, noise, _Solution(alpha, noise, _bound(budget, z), made, z), even)
         # Approached from below, so that the promise holds to the last digit.
         alpha = wanted * (1 - 1e-10)
     return even

@@ -71,8 +71,8 @@ def _table(found: Audit) -> Table:
         rows.append(("certified, at most", "", "", *limits, *allowed, ""))
     note = (
         f"All bounds hold together at {found.confidence:.0%}; epsilon at delta {found.delta:g}. Linear mu: what the "
-        "diagnostic foresees, not a guarantee. TPR at x: the rate of right alarms at a rate x of wrong ones. Catches: "
-        "a cut of the noise's standard deviation to this share would have been caught, 9 times out of 10."
+        "diagnostic foresees, not a guarantee. TPR at x: the true-positive rate at a false-positive rate of x. "
+        "Catches: a cut of the noise's standard deviation to this share would have been caught, at power 0.9."
     )
     return Table(f"What adversaries learn of node {found.target}", headings, tuple(rows), note)
 
@@ -103,8 +103,8 @@ def _curves(found: Audit) -> Section:
         most = norm.cdf(norm.ppf(rates) + found.mu_promised)
         grey = {"color": "var(--series-6)", "width": 3}
         figure.add_scatter(x=rates, y=most, name="certified, at most", mode="lines", line=grey)
-    figure.update_xaxes(type="log", dtick=1, hoverformat=".3g", title="rate of wrong alarms")
-    figure.update_yaxes(type="log", dtick=1, hoverformat=".3g", title="rate of right alarms")
+    figure.update_xaxes(type="log", dtick=1, hoverformat=".3g", title="false-positive rate")
+    figure.update_yaxes(type="log", dtick=1, hoverformat=".3g", title="true-positive rate")
     caption = (
         "Counted on canaries that no filter was made from. A curve may cross the certified line by chance where few "
         "canaries are left, at the lower left; the bounds in the table allow for chance, the curves do not. "
@@ -142,6 +142,6 @@ def _how(found: Audit, settings: str) -> Section:
         "from what it really has.",
         "Two filters are tried: the one that is best if the noise is as claimed, and one that is learned from canaries "
         "whose worlds are told, and counted on others. Mu follows from how often guesses are right; epsilon from "
-        "Clopper-Pearson bounds of wrong and right alarms and from the bound for many canaries in one run.",
+        "Clopper-Pearson bounds of false and true positives and from the bound for many canaries in one run.",
     )
     return Section("How it was done", (Text(text), Code("Settings", settings)))

@@ -41,7 +41,7 @@ def labels(runs: Sequence[Result]) -> tuple[str, ...]:
 
 
 def curves(runs: Sequence[Result], metric: str, against: Against = "epoch") -> go.Figure:
-    """A figure of every node over time: mean over nodes and seeds, a band of one standard deviation over seeds.
+    """A metric of every node over time: mean over nodes and seeds, a band of one standard deviation over seeds.
 
     Curves of single nodes, means over seeds, wait in the legend. Beyond 60 nodes, the lowest and the highest node of
     every epoch stand for them. A run that never uses the channel has no curve against channel uses.
@@ -50,7 +50,7 @@ def curves(runs: Sequence[Result], metric: str, against: Against = "epoch") -> g
     for index, (run, label) in enumerate(zip(runs, labels(runs), strict=True)):
         at = np.asarray(run.metrics[against])
         if at.any():
-            figure.add_traces(_course(at, np.asarray(run.metrics[metric], np.float64), label, index))
+            figure.add_traces(_curve(at, np.asarray(run.metrics[metric], np.float64), label, index))
     figure.update_xaxes(title=against.replace("_", " ") + ("s" if against == "epoch" else ""), rangemode="tozero")
     figure.update_yaxes(title=metric.replace("_", " "))
     return figure.update_layout(showlegend=True)
@@ -65,7 +65,7 @@ def sent_power(runs: Sequence[Result]) -> go.Figure:
     for index, (run, label) in enumerate(zip(runs, labels(runs), strict=True)):
         sent = np.asarray(run.metrics["sent_power"], np.float64)
         if sent.any():
-            figure.add_traces(_course(np.asarray(run.metrics["epoch"]), np.where(sent > 0, sent, np.nan), label, index))
+            figure.add_traces(_curve(np.asarray(run.metrics["epoch"]), np.where(sent > 0, sent, np.nan), label, index))
     figure.add_shape(type="line", xref="paper", x0=0, x1=1, y0=1, y1=1, line={"color": "var(--ink)", "width": 1})
     # Unlike a shape, an annotation stands at the logarithm.
     figure.add_annotation(text="budget", xref="paper", x=1, xanchor="right", y=0, yanchor="bottom", showarrow=False)
@@ -134,7 +134,7 @@ def epsilon_matrix(run: Result) -> go.Figure | None:
     return figure.update_layout(height=min(560, 240 + 26 * count_))
 
 
-def _course(at: FloatArray, values: FloatArray, label: str, index: int) -> list[Any]:
+def _curve(at: FloatArray, values: FloatArray, label: str, index: int) -> list[Any]:
     """Band, mean, and the curves of nodes of one run; `values` is [seed, epoch, node]."""
     series, dash = index % _SERIES + 1, _DASHES[index % len(_DASHES)]
     shown, by_seed = html.escape(label, quote=False), values.mean(axis=2)

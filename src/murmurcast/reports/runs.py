@@ -56,7 +56,7 @@ def require_path(path: Path) -> None:
         raise Error(f"{path} is not a page's name", hint="end it in .html")
     _files.require_writable(path)
     if path.exists() and not _is_ours(path):
-        raise Error(f"{path} exists and is no murmurcast report", hint="choose another name, or remove the file")
+        raise Error(f"{path} exists and is not a murmurcast report", hint="choose another name, or remove the file")
 
 
 def page_of(runs: Sequence[Result]) -> str:
@@ -119,7 +119,7 @@ def _comparison(found: Comparison, names: Sequence[str]) -> Table:
 
 
 def _curves(runs: Sequence[Result]) -> Section:
-    """All figures against epochs; the first of them also against channel uses; power sent."""
+    """All metrics against epochs, the first of them also against channel uses; power sent; what methods leave."""
     kinds = _shared_kinds(runs)
     blocks: list[Block] = [
         Text(
@@ -142,6 +142,10 @@ def _curves(runs: Sequence[Result]) -> Section:
             "them within; that factor changes neither models nor privacy."
         )
         blocks.append(Chart(charts.sent_power(runs), caption, "chart-sent-power"))
+    for metric in dict.fromkeys(name for run in runs for name in run.left_by_method):
+        having = [run for run in runs if metric in run.left_by_method]
+        caption = f"{_sentence(_words(metric))}, which the method leaves for people to look at."
+        blocks.append(Chart(charts.curves(having, metric), caption, f"chart-{metric.replace('_', '-')}"))
     return Section("Curves", tuple(blocks), "curves")
 
 
@@ -218,7 +222,7 @@ def _epsilon(run: Result, place: int) -> list[Block]:
 
 
 def _nodes(run: Result) -> Table:
-    """Every node's split, cost and figures; of a large network, the worst by its published figure."""
+    """Every node's split, cost and metrics; of a large network, the worst by its published metric."""
     columns = _columns(run)
     kind = _shared_kinds([run])[0]
     order: Sequence[int] = range(ledger.nodes(run))
@@ -307,7 +311,7 @@ def citation() -> Section:
 
 
 def _shared_kinds(runs: Sequence[Result]) -> list[str]:
-    """Kinds of figure that all runs have, the most telling first; a loss is always among them."""
+    """Kinds of metric that all runs have, the most telling first; a loss is always among them."""
     return [kind for kind in _KINDS if all(f"own_{kind}" in run.metrics for run in runs)]
 
 

@@ -113,7 +113,7 @@ def compare(*runs: Result, metric: str | None = None, target: float | None = Non
 
     Args:
         runs: At least one.
-        metric: A figure of every node, such as "published_accuracy"; by default "own_accuracy" (the paper's curves), or
+        metric: A metric of every node, such as "published_accuracy"; by default "own_accuracy" (the paper's curves), or
             "own_loss" where there is no accuracy.
         target: Time how soon runs reach this; by default what the weakest of them ends with.
     """
@@ -125,7 +125,7 @@ def compare(*runs: Result, metric: str | None = None, target: float | None = Non
     )
     known = set.intersection(*(_metric_names(run) for run in runs))
     if metric not in known:
-        raise Error(f'"{metric}" is not a figure of all these runs', hint=f"they share {', '.join(sorted(known))}")
+        raise Error(f'"{metric}" is not a metric of all these runs', hint=f"they share {', '.join(sorted(known))}")
     higher = metric.endswith("accuracy")
     finals = [float(run.final(metric).mean()) for run in runs]
     if target is None:

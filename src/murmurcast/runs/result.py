@@ -66,6 +66,14 @@ class Result:
         """What the run is called."""
         return str(self.info["name"])
 
+    @property
+    def left_by_method(self) -> tuple[str, ...]:
+        """Names of the metrics [seed, epoch, node] that a method's updates left, besides those that every run has."""
+        every = ("own_", "published_", "sent_power")
+        names = {str(name): values.dims for name, values in self.metrics.items()}
+        by_node = ("seed", "epoch", "node")
+        return tuple(name for name, dims in names.items() if dims == by_node and not name.startswith(every))
+
     def final(self, metric: str) -> NDArray[Any]:
         """A metric at the last evaluated epoch, [seed, node] or [seed]."""
         return np.asarray(self.metrics[metric].isel(epoch=-1))

@@ -1,0 +1,53 @@
+"""A clip knows the sensitivity it gives, and what cannot rest on it."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from murmurcast.errors import Error
+from murmurcast.problems.clip import Clip, norm, shrink
+
+
+@pytest.mark.parametrize(("per", "bounds"), [("node", True), ("example", True), ("none", False)])
+def test_unit_node_moves_by_twice_the_limit(per: Any, bounds: bool) -> None:
+    clip = Clip(limit=0.7, per=per, examples_per_node=[10, 20])
+    np.testing.assert_allclose(clip.sensitivity("node", 2), 1.4)
+    assert clip.bounds is bounds
+
+
+def test_unit_record_moves_by_its_share() -> None:
+    clip = Clip(limit=0.5, per="example", examples_per_node=[10, 20, 40])
+    np.testing.assert_allclose(clip.sensitivity("record", 3), [0.1, 0.05, 0.025])
+    clip.require_unit("record")
+    same = Clip(limit=0.5, per="example", examples_per_node=10)
+    np.testing.assert_allclose(same.sensitivity("record", 3), 0.1)
+
+
+def test_what_cannot_rest_on_a_clip_is_refused() -> None:
+    with pytest.raises(Error, match="number of examples"):
+        Clip(limit=1.0, per="example").sensitivity("record", 3)
+    with pytest.raises(Error, match="every example") as raised:
+        Clip(limit=1.0, per="node").require_unit("record")
+    assert "example" in raised.value.hint
+    Clip(limit=1.0, per="node").require_unit("node")
+    for limit, per in ((0.0, "node"), (float("nan"), "node"), (1.0, "nodes")):
+        with pytest.raises(Error):
+            Clip(limit=limit, per=per)  # type: ignore[arg-type]
+
+
+def test_a_node_is_shortened_and_never_lengthened() -> None:
+    clip = Clip(limit=1.0, per="node")
+    long, short = jnp.array([3.0, 4.0]), jnp.array([0.3, 0.4])
+    np.testing.assert_allclose(clip.of_node(long), [0.6, 0.8], rtol=1e-6)
+    np.testing.assert_array_equal(clip.of_node(short), short)
+    np.testing.assert_array_equal(Clip(limit=1.0, per="example").of_node(long), long)
+
+
+def test_examples_are_shortened_one_by_one_and_filling_stays_out() -> None:
+    present, norms = jnp.array([1.0, 1.0, 0.0]), jnp.array([4.0, 0.5, 9.0])
+    np.testing.assert_allclose(Clip(limit=1.0, per="example").of_examples(present, norms), [0.25, 1.0, 0.0])
+    np.testing.assert_array_equal(Clip(limit=1.0, per="none").of_examples(present, norms), present)
+    assert float(norm(jnp.array([[3.0], [4.0]]))) == 5.0
+    assert float(shrink(jnp.asarray(0.0), 2.0)) == 1.0
