@@ -174,7 +174,7 @@ def test_compare_times_a_target(digits: Path) -> None:
     [
         (["none"], "is not a folder"),
         (["."], "holds no finished run"),
-        (["rival", "--metric", "acuracy"], "is not a figure"),
+        (["rival", "--metric", "acuracy"], "is not a metric"),
         (["rival", "--figure", "c.jpeg"], "jpeg"),
         (["rival", "--target", "nan", "--json"], "target"),
         (["rival", "--mark", "nan", "--json"], "target"),

@@ -129,5 +129,7 @@ METHOD = Method(
     summary="noisy gradient descent at a trusted server: the ceiling for learning without one",
     account=account,
     promises="if the server is trusted",
+    formula="mu_j^2 = sum over t < T of (S_j / rho_t+1)^2",
+    needs="two-way links, as the plan does",
     reference="Bassily, Smith, Thakurta 2014, with full batches",
 )

@@ -92,6 +92,7 @@ METHOD = Method(
     summary="everybody alone: the floor, without any message",
     account=account,
     promises="nothing is sent",
+    formula="mu = 0",
     reference="none",
     sends=False,
 )

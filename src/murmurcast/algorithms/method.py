@@ -42,6 +42,7 @@ class Method(NamedTuple):
             stands between it and a promise.
         reference: Where it was published.
         promises: Against whom, in words; empty where nothing is promised.
+        formula: What its account comes to, in symbols.
         needs: What it asks of the network, in words; empty for nothing but what every network is.
         secure: Whether it can draw its noise on a grid, as secure noise needs.
         sends: Whether anything leaves a node.
@@ -53,6 +54,7 @@ class Method(NamedTuple):
     account: Account | str
     reference: str
     promises: str = ""
+    formula: str = "mu_j^2 = sum over epochs of (what one unit's data moves / the noise that hides it)^2"
     needs: str = ""
     secure: bool = False
     sends: bool = True

@@ -57,6 +57,7 @@ METHOD = Method(
     summary="Algorithm 1 with a slot for every sender: no phases to align, more channel uses",
     account=account,
     promises="against everybody",
+    formula="mu_j^2 = sum over t < T of (S_j gamma_t / (z_jj,t s_j,t+1))^2",
     reference="as power-controlled; access by slots is common practice",
     needs="two-way links",
 )

@@ -218,6 +218,7 @@ METHOD = Method(
     summary="Algorithm 1: one multicast a node, power split between model and noise",
     account=account,
     promises="against everybody",
+    formula="mu_j^2 = sum over t < T of (S_j gamma_t / (z_jj,t s_j,t+1))^2",
     reference="Ziaeddini, Yakimenka, Kliewer: Differentially-Private Decentralized Learning in Heterogeneous Multicast "
     "Networks, Algorithm 1",
     needs="two-way links",

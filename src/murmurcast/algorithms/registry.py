@@ -43,7 +43,7 @@ def find(name: str) -> "Method":
     if name not in NAMES:
         raise Error(
             f'there is no method "{name}"',
-            hint=f"{_check.nearest(name, NAMES)}; a method of your own is named package.module:name",
+            hint=f"{_check.nearest(name, NAMES)} A method of your own is named package.module:name",
         )
     method: Method = import_module(f"murmurcast.algorithms.{name.replace('-', '_')}").METHOD
     return method

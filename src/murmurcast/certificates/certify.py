@@ -28,12 +28,12 @@ _ADVERSARY: dict[Tier, str] = {
     "nothing sent": "everybody",
     "none": "nobody",
 }
-_FORMULA: dict[Tier, str] = {
-    "eavesdropper and one node": "against an eavesdropper and one node only: the method's own account of its ledger",
-    "eavesdropper": "against an eavesdropper only: the method's own account of its ledger",
-    "tier 1": "certificate, against everybody: mu_j^2 = sum over t < T of (S_j gamma_t / (z_jj,t s_j,t+1))^2",
-    "trusted server": "if the server is trusted: mu_j^2 = sum over t < T of (S_j / rho_t+1)^2",
-    "nothing sent": "nothing is sent, and nothing published: mu = 0",
+_IN_SHORT: dict[Tier, str] = {
+    "tier 1": "certificate, against everybody",
+    "eavesdropper and one node": "against an eavesdropper and one node only",
+    "eavesdropper": "against an eavesdropper only",
+    "trusted server": "if the server is trusted",
+    "nothing sent": "nothing is sent, and nothing published",
     "none": "nothing is promised",
 }
 _ON_A_GRID = (
@@ -138,8 +138,7 @@ def _composed(accounts: list[RunAccount], delta: float | None) -> Certified:
             f"the bound of secure noise says nothing about so large a cost: mu {mu.max():.4g} at delta {delta:g}",
             hint="certify fewer runs together, or choose a larger delta",
         )
-    formula = _ON_A_GRID if tier == "tier 1" and curve.source == "secure" else _FORMULA[tier]
-    basis = "the promise does not hold" if problems else ": ".join((formula, *dict.fromkeys(reasons)))
+    basis = "the promise does not hold" if problems else ": ".join((_formula(accounts, tier), *dict.fromkeys(reasons)))
     together = "; over runs mu_j^2 adds up" if len(accounts) > 1 and not (problems or reasons) else ""
     return Certified(
         tier=tier,
@@ -157,6 +156,14 @@ def _composed(accounts: list[RunAccount], delta: float | None) -> Certified:
         note=_said_of_all(accounts, kept=not (problems or reasons)),
         weaker=_against_weaker(accounts, delta) if not problems else (),
     )
+
+
+def _formula(accounts: list[RunAccount], tier: Tier) -> str:
+    """What stands behind the numbers, in words and symbols."""
+    if tier == "tier 1" and any(account.curve.source == "secure" for account in accounts):
+        return _ON_A_GRID
+    symbols = dict.fromkeys(account.formula for account in accounts if account.formula and tier != "none")
+    return ": ".join((_IN_SHORT[tier], *(("; ".join(symbols),) if symbols else ())))
 
 
 def _against_weaker(accounts: list[RunAccount], delta: float) -> tuple[tuple[str, FloatArray], ...]:

@@ -312,10 +312,13 @@ def _has_step_factor(ledger: Ledger) -> bool:
 
 
 def _require_within_budget(run: Result, ledger: Ledger, privacy: dict[str, Any]) -> None:
-    """No more is promised away than the experiment allows for the whole run."""
+    """No more is promised away than the experiment allows for the whole run, against whomever its budget is about."""
     budget, promised = privacy.get("epsilon"), said(run, "privacy", "epsilon")
     if privacy.get("target") != "certificate" or promised is None:
         return
+    if ledger.data.attrs.get("against") is not None:
+        weaker = {one["against"]: one["epsilon"] for one in said(run, "privacy", "weaker")}
+        promised = weaker.get(ledger.text("against", tuple(weaker)))
     if not (_is_number(budget) and _is_number(promised) and promised <= budget * (1 + _BUDGET_MET)):
         refuse(ledger.run, f"its budget is {budget} in experiment.toml, and it promises {promised}")
 

@@ -41,6 +41,7 @@ class RunAccount(NamedTuple):
         assumptions: What must be true of this run.
         curve: From mu to epsilon.
         seeds: Of its noise; empty where no noise stands behind the number.
+        formula: What the method's account comes to, in symbols.
         weaker: (adversary, [nodes] mu) of what is promised against weaker adversaries besides, recomputed.
     """
 
@@ -55,6 +56,7 @@ class RunAccount(NamedTuple):
     assumptions: tuple[str, ...]
     curve: Curve
     seeds: tuple[int, ...] = ()
+    formula: str = ""
     weaker: tuple[tuple[str, FloatArray], ...] = ()
 
 
@@ -89,7 +91,8 @@ def account_of(run: Result, methods: Sequence[Method] = ()) -> RunAccount:
     seeded = tier != "nothing sent" and curve.source == "seeded"
     seeds = tuple(run.info["seeds"]) if seeded else ()
     assumed = _assumed(run, ledger, tier)
-    return RunAccount(ledger.run, tier, unit, delta, mu, promised, verdicts, "", assumed, curve, seeds, weaker)
+    formula = _method(ledger, methods).formula
+    return RunAccount(ledger.run, tier, unit, delta, mu, promised, verdicts, "", assumed, curve, seeds, formula, weaker)
 
 
 def _recomputed(run: Result, ledger: Ledger, methods: Sequence[Method]) -> tuple[Releases, ...]:

@@ -61,6 +61,7 @@ def show_end(result: "Result", folder: Path) -> None:
     sent, loudest = result.final("sent_power"), float(metrics["loudest"].max())
     lines = (
         ("Privacy", f"{cost}{privacy['basis']}"),
+        *(("", _against_weaker(one, privacy["delta"])) for one in privacy["weaker"]),
         ("", privacy["note"]),
         *(
             [("", f"of one seed, named before the run: all {count} cost sqrt({count}) times mu")]
@@ -75,6 +76,10 @@ def show_end(result: "Result", folder: Path) -> None:
     )
     for heading, line in lines:
         console.print(f"[bold]{heading:<8}[/bold] {_tables.plain(line)}", soft_wrap=True)
+
+
+def _against_weaker(promised: dict[str, Any], delta: float) -> str:
+    return f"epsilon {promised['epsilon']:.4g}, delta {delta:g}: against an {promised['against']} only"
 
 
 def diverged(result: "Result") -> list[str]:

@@ -108,7 +108,7 @@ def _require_method(experiment: Experiment) -> None:
     if ":" not in section.name and section.name not in registry.NAMES:
         raise Error(
             f'algorithm.name is "{section.name}"',
-            hint=f"{_check.nearest(section.name, registry.NAMES)}; a method of your own is named package.module:name",
+            hint=f"{_check.nearest(section.name, registry.NAMES)} A method of your own is named package.module:name",
         )
     if not section.options:
         return

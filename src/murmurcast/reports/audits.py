@@ -71,7 +71,7 @@ def _table(found: Audit) -> Table:
         rows.append(("certified, at most", "", "", *limits, *allowed, ""))
     note = (
         f"All bounds hold together at {found.confidence:.0%}; epsilon at delta {found.delta:g}. Linear mu: what the "
-        "diagnostic foresees, not a guarantee. TPR at x: the true-positive rate at a false-positive rate of x. "
+        "diagnostic predicts, not a guarantee. TPR at x: the true-positive rate at a false-positive rate of x. "
         "Catches: a cut of the noise's standard deviation to this share would have been caught, at power 0.9."
     )
     return Table(f"What adversaries learn of node {found.target}", headings, tuple(rows), note)
