@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from murmurcast.algorithms.account import TOLERANCE
-from murmurcast.algorithms.base import Algorithm, Local, Updated
+from murmurcast.algorithms.base import Algorithm, Local, state_of
 from murmurcast.algorithms.method import Make, Method
 from murmurcast.algorithms.tables import row_of
 from murmurcast.certificates.read import read
@@ -113,7 +113,7 @@ def _check_pure(algorithm: Algorithm, problem: Quadratic) -> None:
             _no_effects(
                 algorithm, "update", lambda *given, one=one: one.update(*given, local(1.0)), there, state, sent, heard
             )
-            following, other = (_state(one.update(there, state, sent, heard, local(size))) for size in (1.0, 2.0))
+            following, other = (state_of(one.update(there, state, sent, heard, local(size))) for size in (1.0, 2.0))
             if algorithm.releases:
                 _require(
                     bool(jnp.array_equal(following.published, other.published)),
@@ -121,10 +121,6 @@ def _check_pure(algorithm: Algorithm, problem: Quadratic) -> None:
                     "publish a function of what was sent, such as the mixed point",
                 )
             state = following
-
-
-def _state(updated: Any) -> Any:
-    return updated.state if isinstance(updated, Updated) else updated
 
 
 def _no_effects(algorithm: Algorithm, what: str, function: Callable[..., Any], *arguments: Any) -> None:

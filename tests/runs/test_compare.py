@@ -122,13 +122,13 @@ def test_an_unknown_figure_is_refused(metric: str) -> None:
     if metric == "":
         assert compare(made(own_accuracy=ACCURACY), metric="").metric == "own_accuracy"
         return
-    with pytest.raises(Error, match="is not a figure") as raised:
+    with pytest.raises(Error, match="is not a metric") as raised:
         compare(made(own_accuracy=ACCURACY), metric=metric)
     assert "own_accuracy" in raised.value.hint
 
 
 def test_a_figure_of_one_run_only_is_refused() -> None:
-    with pytest.raises(Error, match="is not a figure of all") as raised:
+    with pytest.raises(Error, match="is not a metric of all") as raised:
         compare(made(own_accuracy=ACCURACY, own_loss=ACCURACY), made(own_loss=ACCURACY), metric="own_accuracy")
     assert raised.value.hint == "they share own_loss"
 

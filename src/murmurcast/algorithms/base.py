@@ -54,6 +54,11 @@ class Updated(NamedTuple):
     info: Info
 
 
+def state_of(updated: Any) -> Any:
+    """The next state, whether an update leaves metrics besides or not."""
+    return updated.state if isinstance(updated, Updated) else updated
+
+
 class Gradient(Protocol):
     """One node's gradient, clipped as its problem says."""
 

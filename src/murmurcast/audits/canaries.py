@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Algorithm, Local, Model
+from murmurcast.algorithms.base import Algorithm, Local, Model, state_of
 from murmurcast.audits.transcript import Prepare, spoken_round
 from murmurcast.planning.setup import Setup
 
@@ -104,7 +104,7 @@ def planted(algorithm: Algorithm) -> Algorithm:
             lambda point: state.data * local.gradient_at_private(point) + state.gradient,
             local.project,
         )
-        return state._replace(inner=only.update(here, state.inner, sent, heard, with_canaries))
+        return state._replace(inner=state_of(only.update(here, state.inner, sent, heard, with_canaries)))
 
     return algorithm._replace(init=init, rounds=(only._replace(send=send, update=update),))
 

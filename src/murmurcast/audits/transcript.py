@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from murmurcast import _check
 from murmurcast._progress import Count, quiet
 from murmurcast.algorithms import registry
-from murmurcast.algorithms.base import Algorithm, Local, Model, Round
+from murmurcast.algorithms.base import Algorithm, Local, Model, Round, state_of
 from murmurcast.algorithms.tables import Leaf
 from murmurcast.engine import check, loop, sharding, train
 from murmurcast.engine.train import Point
@@ -165,7 +165,7 @@ def taped(algorithm: Algorithm, shape: tuple[int, ...]) -> Algorithm:
 
     def update(here: Receiving, state: Taped, sent: jax.Array, heard: jax.Array, local: Local) -> Taped:
         row = here.epoch.astype(jnp.int32) - 1
-        following = only.update(here.inner, state.inner, sent, heard, local)
+        following = state_of(only.update(here.inner, state.inner, sent, heard, local))
         return Taped(following, state.sent.at[row].set(sent), state.heard.at[row].set(heard))
 
     receiving = Receiving(only.receiving, np.arange(1.0, epochs + 1))

@@ -15,7 +15,8 @@ from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.account import TOLERANCE
 from murmurcast.algorithms.method import Method
-from murmurcast.certificates.read import LARGEST_NUMBER, Ledger, curve_of, read, refuse, require_epsilon, said
+from murmurcast.certificates.ledger import LARGEST_NUMBER, Ledger, refuse, said
+from murmurcast.certificates.read import curve_of, read, require_epsilon
 from murmurcast.errors import Error
 from murmurcast.privacy import conversion
 from murmurcast.privacy.certificate import PLAIN_BOUND

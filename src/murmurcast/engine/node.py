@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from murmurcast.algorithms.base import Info, Local, Round, Updated
+from murmurcast.algorithms.base import Info, Local, Round, Updated, state_of
 from murmurcast.algorithms.tables import row_of
 from murmurcast.problems.base import Data, Problem
 
@@ -59,6 +59,5 @@ def transmit(one_round: Round, here: Any, state: Any, drawn: dict[str, jax.Array
 def receive(one_round: Round, here: Any, state: Any, sent: jax.Array, heard: jax.Array, local: Local) -> Received:
     """The node's next state, from its own signal and from what it heard."""
     following = one_round.update(here, state, sent, heard, local)
-    if not isinstance(following, Updated):
-        return Received(following, {})
-    return Received(following.state, {f"{one_round.name}_{name}": value for name, value in following.info.items()})
+    info = following.info if isinstance(following, Updated) else {}
+    return Received(state_of(following), {f"{one_round.name}_{name}": value for name, value in info.items()})

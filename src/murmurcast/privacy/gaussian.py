@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import elementwise
 from scipy.special import erfcx, log_ndtr, ndtri
 
 from murmurcast import _check
@@ -129,6 +128,8 @@ def _root(
     high: FloatArray,
     args: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
+    from scipy.optimize import elementwise  # slow to import, and not every command solves for a root
+
     found = elementwise.find_root(
         function, (low, high), args=args, tolerances={"xatol": 0.0, "xrtol": 4e-16, "fatol": 0.0, "frtol": 0.0}
     )

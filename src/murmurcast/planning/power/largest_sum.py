@@ -9,7 +9,6 @@ Whichever it is, the result is scaled until all limits hold exactly.
 from typing import Any
 
 import clarabel
-import highspy
 import numpy as np
 from scipy.sparse import csc_array, csc_matrix, csgraph, csr_array, eye_array, vstack
 
@@ -53,6 +52,8 @@ def _widest_layer(limits: Limits) -> int:
 
 
 def _vertex(limits: Limits) -> FloatArray:
+    import highspy  # only programs that are too large for the interior method, or too small, come to it
+
     solution = _run_highs(limits, "ipm", {highspy.HighsModelStatus.kOptimal})
     nodes, links = len(limits.floor), limits.cost.nnz
     alpha = np.asarray(solution.col_value)[:nodes]
@@ -73,11 +74,15 @@ def _inside(limits: Limits) -> FloatArray:
 
 def _first_order(limits: Limits) -> FloatArray:
     # Its answer misses HiGHS's own, much tighter check and is called unknown; the scaling repairs what it misses.
+    import highspy
+
     accepted = {highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown}
     return np.asarray(_run_highs(limits, "pdlp", accepted).col_value)[: len(limits.floor)]
 
 
-def _run_highs(limits: Limits, solver: str, accepted: set[highspy.HighsModelStatus]) -> Any:
+def _run_highs(limits: Limits, solver: str, accepted: set[Any]) -> Any:
+    import highspy
+
     nodes, links = len(limits.floor), limits.cost.nnz
     unbounded = np.full(links, -highspy.kHighsInf)
     if links <= _SHORT_ROWS * nodes:
