@@ -74,9 +74,7 @@ def start_key(root: jax.Array) -> jax.Array:
 
 def at_node(key: jax.Array, number: ArrayLike) -> jax.Array:
     """[2] a new key from a key and the number of a node (or any number below 2^32)."""
-    # One encryption by the same cipher, as JAX has it: keys are few, and the written-out rounds take long to trace.
-    folded = jax.random.fold_in(jax.random.wrap_key_data(key), jnp.asarray(number).astype(jnp.uint32))
-    return jax.random.key_data(folded)
+    return jnp.stack(_threefry(key[0], key[1], jnp.uint32(0), jnp.asarray(number).astype(jnp.uint32)))
 
 
 def stream(keys: jax.Array, size: int) -> Stream:

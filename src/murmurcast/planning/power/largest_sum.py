@@ -52,7 +52,7 @@ def _widest_layer(limits: Limits) -> int:
 
 
 def _vertex(limits: Limits) -> FloatArray:
-    import highspy  # only programs that are too large for the interior method, or too small, come to it
+    import highspy  # imported when a program comes to it: commands should start at once
 
     solution = _run_highs(limits, "ipm", {highspy.HighsModelStatus.kOptimal})
     nodes, links = len(limits.floor), limits.cost.nnz
