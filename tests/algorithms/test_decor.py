@@ -25,7 +25,9 @@ def drawn(algorithm: mc.Algorithm, seed: int, epochs: int) -> tuple[FloatArray, 
             place = (DIM, several, draws.Pairs(*map(jnp.asarray, pairs)))
 
             def one(epoch: jax.Array, source: draws.DrawnFrom = source, place: Any = place) -> jax.Array:
-                return draws.draw_all(source, noise.roots((seed,)), epoch, jnp.arange(NODES), place, np.float64)
+                return draws.draw_all(
+                    source, jnp.asarray(noise.roots((seed,))), epoch, jnp.arange(NODES), place, np.float64
+                )
 
             values = np.asarray(jax.jit(jax.vmap(one))(jnp.arange(1, epochs + 1)))[..., 0, :]
             found[name] = values.sum(axis=2) if several else values

@@ -61,7 +61,12 @@ def replay(
     """
     dtype, only = jnp.zeros(0).dtype, spoken_round(algorithm)
     # Arguments, not constants of the program: then one compiled program serves all systems of a size.
-    fixed = (noise.roots(seeds), jnp.asarray(nodes), _data(problem, nodes, dtype), _weight(canaries, nodes, dtype))
+    fixed = (
+        jnp.asarray(noise.roots(seeds)),
+        jnp.asarray(nodes),
+        _data(problem, nodes, dtype),
+        _weight(canaries, nodes, dtype),
+    )
 
     def of_run(
         key: jax.Array, here: Any, mine: Any, weight: jax.Array, state: Any, sent: jax.Array, heard: jax.Array

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
+from numpy.typing import NDArray
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
@@ -45,9 +46,9 @@ class Stream(NamedTuple):
     coordinate: jax.Array
 
 
-def roots(seeds: tuple[int, ...]) -> jax.Array:
+def roots(seeds: tuple[int, ...]) -> NDArray[np.uint32]:
     """[seeds, 2] one key per seed."""
-    return jnp.stack([jnp.zeros(len(seeds), jnp.uint32), jnp.asarray(seeds, jnp.uint32)], axis=1)
+    return np.array([(0, seed) for seed in seeds], np.uint32)
 
 
 def at_epoch(root: jax.Array, purpose: Purpose, epoch: ArrayLike) -> jax.Array:
@@ -115,11 +116,14 @@ def _threefry(
     """Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3")."""
     keys = (key_left, key_right, key_left ^ key_right ^ jnp.uint32(_PARITY))
     left, right = left + keys[0], right + keys[1]
+    # In the primitives themselves: tracing a hundred operators of jax.numpy took as long as a short run trains.
+    add, either, xor = jax.lax.add, jax.lax.bitwise_or, jax.lax.bitwise_xor
+    shift_left, shift_right = jax.lax.shift_left, jax.lax.shift_right_logical
     for group in range(5):
         for distance in _ROTATIONS[group % 2]:
-            left = left + right
-            right = (right << jnp.uint32(distance)) | (right >> jnp.uint32(32 - distance))
-            right = right ^ left
-        left = left + keys[(group + 1) % 3]
-        right = right + keys[(group + 2) % 3] + jnp.uint32(group + 1)
+            left = add(left, right)
+            rotated = either(shift_left(right, np.uint32(distance)), shift_right(right, np.uint32(32 - distance)))
+            right = xor(rotated, left)
+        left = add(left, keys[(group + 1) % 3])
+        right = add(add(right, keys[(group + 2) % 3]), np.uint32(group + 1))
     return left, right

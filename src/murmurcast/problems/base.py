@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import brentq, lsq_linear
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
@@ -171,6 +170,8 @@ def over_ball(solve: SolvePenalised, radius: float | None) -> FloatArray:
 
     The Lagrangian of ||x||^2 <= radius^2 is such a problem; its weight is found by bracketing.
     """
+    from scipy.optimize import brentq  # slow to import, and few commands ask for an optimum
+
     free = solve(0.0)
     if radius is None or np.linalg.norm(free) <= radius:
         return free
@@ -187,6 +188,8 @@ def over_ball(solve: SolvePenalised, radius: float | None) -> FloatArray:
 def quadratic_optimum(hessian: FloatArray, slope: FloatArray, omega: Omega) -> FloatArray:
     """The minimiser of x'Hx/2 - b'x over Omega, for positive semidefinite H; the shortest where several are best."""
     if omega.box is not None:
+        from scipy.optimize import lsq_linear
+
         values, vectors = np.linalg.eigh(hessian)
         root = vectors * np.sqrt(np.maximum(values, 0))  # H = root root'
         target = np.linalg.lstsq(root, slope, rcond=None)[0]

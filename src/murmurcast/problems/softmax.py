@@ -10,7 +10,6 @@ from functools import cached_property, partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from murmurcast._check import FloatArray
@@ -88,6 +87,8 @@ class SoftmaxRegression(OnExamples):
 
     def optimum(self) -> FloatArray:
         """x*, [classes, features + 1]: the minimiser of F over Omega, unclipped, by L-BFGS in float64."""
+        from scipy.optimize import minimize  # slow to import, and few commands ask for an optimum
+
         if self.l2 == 0 and self.ball is None and self.box is None:
             raise Error("without an L2 term the optimum may not exist", hint="set l2, radius or box above 0")
         x = np.concatenate([_with_bias(self.data, rows) for rows in self.data.rows])

@@ -142,8 +142,11 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
 
 def _starts(problem: Problem, seeds: tuple[int, ...], precision: Precision) -> NDArray[Any]:
     """[seeds, ...] where nodes begin, as the engine has it."""
-    keys = [jax.random.wrap_key_data(noise.start_key(root)) for root in noise.roots(seeds)]
-    return np.stack([np.asarray(problem.start(key).astype(precision)) for key in keys])
+
+    def start(root: jax.Array) -> jax.Array:
+        return problem.start(jax.random.wrap_key_data(noise.start_key(root))).astype(precision)
+
+    return np.asarray(jax.jit(jax.vmap(start))(noise.roots(seeds)))
 
 
 def _of_round(name: str, dims: tuple[str, ...], values: Any) -> tuple[tuple[str, ...], Any]:
