@@ -62,7 +62,7 @@ def test_it_reaches_table_page_and_terminal(
     assert "model_length" in header.split(",")
     assert len(lines) == 2 * 3 * NODES
     assert "chart-model-length" in page_of([loaded])
-    _run_text.show_end(loaded, tmp_path)
+    _run_text.show_end(loaded.outcome(), tmp_path)
     assert "model_length" in capsys.readouterr().out
 
 

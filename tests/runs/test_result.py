@@ -272,7 +272,7 @@ def test_saving_again_replaces_all_of_it(result: Result, folder: Path) -> None:
 def test_a_table_too_long_to_read_holds_means_over_nodes(
     result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("murmurcast.runs.result.MAX_TABLE_LINES", 1)
+    monkeypatch.setattr("murmurcast.runs.labelled.MAX_TABLE_LINES", 1)
     result.save(tmp_path / "short")
     table = pd.read_csv(tmp_path / "short" / "metrics.csv")
     assert "node" not in table

@@ -10,7 +10,7 @@ from murmurcast.cli import _tables
 if TYPE_CHECKING:
     from murmurcast.algorithms.base import Algorithm
     from murmurcast.problems.base import Problem
-    from murmurcast.runs.result import Result
+    from murmurcast.runs.result import Outcome
 
 
 def show_beginning(algorithm: "Algorithm", problem: "Problem", warned: tuple[str, ...]) -> None:
@@ -35,13 +35,13 @@ def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
     return lines
 
 
-def show_end(result: "Result", folder: Path) -> None:
+def show_end(result: "Outcome", folder: Path) -> None:
     """Metrics at the end, privacy, power, time."""
     console = _tables.console()
-    info, metrics = result.info, result.metrics
+    info, metrics = result.info, result.metrics.variables
     rows = []
     for model, what in (("own", "own"), ("published", "published"), ("mean", "mean of all own")):
-        for name in [str(key) for key in metrics if str(key).startswith(f"{model}_")]:
+        for name in [key for key in metrics if key.startswith(f"{model}_")]:
             found = summary(result, name)
             spread = f"{found['spread']:.4f}" if "spread" in found else ""
             worst = f"{found['worst']:.4f} (node {found['worst_node']})" if "worst" in found else ""
@@ -52,13 +52,13 @@ def show_end(result: "Result", folder: Path) -> None:
         rows.append(("left by the method", name, f"{found['mean']:.4f}", "", worst))
     count = len(info["seeds"])
     seeds = f"{count} seed{'s' if count > 1 else ''}"
-    title = f"{info['algorithm']} after {int(metrics['epoch'][-1])} epochs, {seeds}"
+    title = f"{info['algorithm']} after {info['epochs']} epochs, {seeds}"
     _tables.show_table(console, title, rows, ("model", "metric", "mean", "spread over seeds", "worst node"))
     for line in diverged(result):
         console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}", soft_wrap=True)
     privacy, seconds = info["privacy"], info["seconds"]
     cost = f"epsilon {privacy['epsilon']:.4g}, delta {privacy['delta']:g}: " if privacy["epsilon"] is not None else ""
-    sent, loudest = result.final("sent_power"), float(metrics["loudest"].max())
+    sent, loudest = result.final("sent_power"), float(metrics["loudest"].values.max())
     lines = (
         ("Privacy", f"{cost}{privacy['basis']}"),
         *(("", _against_weaker(one, privacy["delta"])) for one in privacy["weaker"]),
@@ -69,7 +69,7 @@ def show_end(result: "Result", folder: Path) -> None:
             else []
         ),
         ("Power", f"sent over budget {_range(sent)} in the last epoch, at most {loudest:.3g} in any"),
-        ("Channel", f"{int(metrics['channel_uses'][-1])} uses"),
+        ("Channel", f"{int(result.final('channel_uses'))} uses"),
         ("Nodes", f"lie {float(result.final('consensus_error').mean()):.3g} from their mean (root mean square)"),
         ("Time", f"{seconds['training']:.1f} s training, {seconds['compiling']:.1f} s setting up"),
         ("Kept in", str(folder)),
@@ -82,17 +82,16 @@ def _against_weaker(promised: dict[str, Any], delta: float) -> str:
     return f"epsilon {promised['epsilon']:.4g}, delta {delta:g}: against an {promised['against']} only"
 
 
-def diverged(result: "Result") -> list[str]:
+def diverged(result: "Outcome") -> list[str]:
     """A line where models have left the numbers."""
-    losses = result.metrics["own_loss"]
-    wild = ~np.isfinite(np.asarray(losses)).all(axis=(0, 2))  # [epoch]
+    wild = ~np.isfinite(result.metrics.variables["own_loss"].values).all(axis=(0, 2))  # [epoch]
     if not wild.any():
         return []
-    first = int(losses["epoch"][int(np.argmax(wild))])
+    first = int(result.metrics.coordinates["epoch"][int(np.argmax(wild))])
     return [f"the run diverged by epoch {first}: shorten schedule.step, or set problem.radius"]
 
 
-def summary(result: "Result", name: str) -> dict[str, Any]:
+def summary(result: "Outcome", name: str) -> dict[str, Any]:
     """A metric at the end: mean, spread over seeds, worst node."""
     from murmurcast.runs.result import spread_over_seeds
 
@@ -108,13 +107,13 @@ def summary(result: "Result", name: str) -> dict[str, Any]:
     return found
 
 
-def as_dict(result: "Result", folder: Path) -> dict[str, Any]:
+def as_dict(result: "Outcome", folder: Path) -> dict[str, Any]:
     """The run as one JSON object."""
-    names = [str(name) for name in result.metrics if result.metrics[name].dims[:2] == ("seed", "epoch")]
+    names = [name for name, one in result.metrics.variables.items() if one.dims[:2] == ("seed", "epoch")]
     return {
         "folder": str(folder),
         **result.info,
-        "channel_uses": int(result.metrics["channel_uses"][-1]),
+        "channel_uses": int(result.final("channel_uses")),
         "final": {name: summary(result, name) for name in names},
     }
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from murmurcast.algorithms.base import Algorithm
     from murmurcast.experiments.build import Experiment
     from murmurcast.problems.base import Problem
-    from murmurcast.runs.result import Result
+    from murmurcast.runs.result import Outcome
 
 
 def run(
@@ -105,12 +105,11 @@ def _train(
     text: str,
     resume: bool,
     console: "Console",
-) -> "Result":
+) -> "Outcome":
     """Trains under a progress bar: epochs, metrics, time left."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from murmurcast.runs.run import RunOptions
-    from murmurcast.runs.run import run as run_it
+    from murmurcast.runs.run import RunOptions, outcome
 
     reached = (TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
     columns = (*reached, TextColumn("time left"), TimeRemainingColumn())
@@ -134,7 +133,7 @@ def _train(
                 resume=resume,
                 on_progress=show,
             )
-            return run_it(algorithm, problem, seeds=_seeds(experiment), precision=section.precision, options=options)
+            return outcome(algorithm, problem, _seeds(experiment), section.precision, options)
         except KeyboardInterrupt:
             bar.stop()
             typer.echo(_farewell(experiment, folder), err=True)

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -23,38 +23,33 @@ from murmurcast.privacy import discrete
 from murmurcast.privacy.conversion import epsilon_of, mu_of, note
 from murmurcast.privacy.releases import Releases
 from murmurcast.problems.base import Problem
+from murmurcast.runs.labelled import Labelled, Variable
 from murmurcast.runs.result import LEDGER_FORMAT, hash_of_start
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 Precision = Literal["float32", "float64"]
 
 
-def metrics(algorithm: Algorithm, seeds: tuple[int, ...], records: "list[tuple[Record, ...]]") -> "xr.Dataset":
+def metrics(algorithm: Algorithm, seeds: tuple[int, ...], records: list[tuple[Record, ...]]) -> Labelled:
     """All records, group of seeds by group, as one labelled set [seed, epoch, node]."""
-    import xarray as xr
-
     power = algorithm.setup.network.power
-    variables: dict[str, Any] = {}
+    variables: dict[str, Variable] = {}
     for name, example in records[0][0].metrics.items():
         stacked = np.stack(
             [np.concatenate([group[i].metrics[name] for group in records], axis=-1) for i in range(len(records[0]))]
         )
         if example.ndim == 1:
-            variables[name] = (("seed", "epoch"), stacked.T)
+            variables[name] = Variable(("seed", "epoch"), stacked.T)
         elif name == "loudest":
-            variables[name] = (("seed", "node"), (stacked[-1] / power[:, None]).T)
+            variables[name] = Variable(("seed", "node"), (stacked[-1] / power[:, None]).T)
         else:
             scaled = stacked / power[None, :, None] if name == "sent_power" else stacked
-            variables[name] = (("seed", "epoch", "node"), scaled.transpose(2, 0, 1))
+            variables[name] = Variable(("seed", "epoch", "node"), scaled.transpose(2, 0, 1))
     epochs = np.array([record.epoch for record in records[0]])
     seconds = np.sum([[record.seconds for record in group] for group in records], axis=0)
-    variables["channel_uses"] = ("epoch", epochs * algorithm.channel_uses)
-    variables["seconds"] = ("epoch", seconds)
-    return xr.Dataset(
-        variables, {"seed": list(seeds), "epoch": epochs, "node": np.arange(len(power))}, {"algorithm": algorithm.name}
-    )
+    variables["channel_uses"] = Variable(("epoch",), epochs * algorithm.channel_uses)
+    variables["seconds"] = Variable(("epoch",), seconds)
+    labels = {"seed": np.array(seeds), "epoch": epochs, "node": np.arange(len(power))}
+    return Labelled(variables, labels, {"algorithm": algorithm.name})
 
 
 def promised(algorithm: Algorithm, problem: Problem) -> tuple[Releases, ...]:
@@ -99,20 +94,19 @@ def why_nothing(algorithm: Algorithm) -> str:
     return reason or "gradients are not clipped"
 
 
-def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], precision: Precision) -> "xr.Dataset":
+def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], precision: Precision) -> Labelled:
     """What was sent, by which rule: the very tables that the engine was given, in float64."""
-    import xarray as xr
-
     setup, clip = algorithm.setup, problem.gradient_clip
-    variables: dict[str, Any] = {
-        "power": ("node", setup.network.power),
-        "sensitivity": ("node", setup.sensitivity),
-        "promised_mu": ("node", promised_mu(algorithm, problem)),
+    by_node: dict[str, Any] = {
+        "power": setup.network.power,
+        "sensitivity": setup.sensitivity,
+        "promised_mu": promised_mu(algorithm, problem),
     }
     for part in promised(algorithm, problem)[1:]:
-        variables[f"promised_mu_against_{part.against.replace(' ', '_')}"] = ("node", mu_of(part))
+        by_node[f"promised_mu_against_{part.against.replace(' ', '_')}"] = mu_of(part)
     if problem.examples_per_node is not None:
-        variables["examples_per_node"] = ("node", problem.examples_per_node)
+        by_node["examples_per_node"] = problem.examples_per_node
+    variables = {name: Variable(("node",), np.asarray(values)) for name, values in by_node.items()}
     attributes = {
         "format": LEDGER_FORMAT,
         "algorithm": algorithm.name,
@@ -137,7 +131,7 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         attributes |= {f"{one.name}_{name}": value for name, value in found.attributes.items()}
         variables |= {f"{one.name}_{name}": _of_round(one.name, *entry) for name, entry in found.variables.items()}
         variables |= _tables(one)
-    return xr.Dataset(variables, attrs=attributes)
+    return Labelled(variables, {}, attributes)
 
 
 def _starts(problem: Problem, seeds: tuple[int, ...], precision: Precision) -> NDArray[Any]:
@@ -149,20 +143,21 @@ def _starts(problem: Problem, seeds: tuple[int, ...], precision: Precision) -> N
     return np.asarray(jax.jit(jax.vmap(start))(noise.roots(seeds)))
 
 
-def _of_round(name: str, dims: tuple[str, ...], values: Any) -> tuple[tuple[str, ...], Any]:
+def _of_round(name: str, dims: tuple[str, ...], values: Any) -> Variable:
     """Dimensions of a round's own get its name; those of nodes are common."""
-    return tuple(dim if dim == "node" else f"{name}_{dim}" for dim in dims), values
+    return Variable(tuple(dim if dim == "node" else f"{name}_{dim}" for dim in dims), np.asarray(values))
 
 
-def _tables(one: Round) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _tables(one: Round) -> dict[str, Variable]:
+    tables: dict[str, Variable] = {}
     for part in ("sending", "receiving"):
         for field, table in getattr(one, part)._asdict().items():
             name = f"{one.name}_{part}_{field}"
             rows = f"{name}_row" if table.ndim > 1 and len(table) > 1 else "always"
             slot = f"{one.name}_{'slot' if part == 'sending' else 'neighbour'}"
-            found[name] = (("epoch",) if table.ndim == 1 else (rows, "node", slot)[: table.ndim], table)
-    return found
+            dims = ("epoch",) if table.ndim == 1 else (rows, "node", slot)[: table.ndim]
+            tables[name] = Variable(dims, np.asarray(table))
+    return tables
 
 
 def _is_secure(algorithm: Algorithm) -> bool:

@@ -8,11 +8,11 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from murmurcast import _files
 from murmurcast.errors import Altered, Error
 from murmurcast.runs import validate
+from murmurcast.runs.labelled import Labelled, from_xarray
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,7 +38,63 @@ CERTIFICATE = "certificate.json"  # written by `murmurcast certify`, and no part
 FILES = (RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT, CERTIFICATE)
 _FORMAT = 2
 LEDGER_FORMAT = 2
-MAX_TABLE_LINES = 1_000_000
+
+
+class Outcome(NamedTuple):
+    """What came out of a run, before anybody looks at it through xarray; attributes as of `Result`."""
+
+    metrics: Labelled
+    ledger: Labelled
+    published: NDArray[Any]
+    info: dict[str, Any]
+    experiment: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the run is called."""
+        return str(self.info["name"])
+
+    def final(self, metric: str) -> NDArray[Any]:
+        """A metric at the last evaluated epoch, [seed, node] or [seed]."""
+        dims, values = self.metrics.variables[metric]
+        return np.asarray(values.take(-1, dims.index("epoch")))
+
+    @property
+    def left_by_method(self) -> tuple[str, ...]:
+        """As of `Result`."""
+        return _left_by_method({name: one.dims for name, one in self.metrics.variables.items()})
+
+    def result(self) -> "Result":
+        """The same for people."""
+        return Result(
+            metrics=self.metrics.to_xarray(),
+            ledger=self.ledger.to_xarray(),
+            published=self.published,
+            info=self.info,
+            experiment=self.experiment,
+        )
+
+    def save(self, folder: Path | str) -> None:
+        """Writes the folder; `load_run` accepts it only when all of it is there."""
+        folder = Path(folder)
+        require_folder(folder)
+        models = io.BytesIO()
+        np.savez(models, published=self.published)
+        contents = {
+            EXPERIMENT: self.experiment.encode(),
+            METRICS: self.metrics.to_netcdf(),
+            TABLE: self.metrics.to_csv(),
+            LEDGER: self.ledger.to_netcdf(),
+            MODELS: models.getvalue(),
+        }
+        hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        hashes[RUN] = _hash_of(self.info)
+        whole = json.dumps({"format": _FORMAT, **self.info, "sha256": hashes}, indent=2, allow_nan=False) + "\n"
+        (folder / RUN).unlink(missing_ok=True)
+        for name, content in contents.items():
+            _files.write_atomically(folder / name, content)
+        _files.write_atomically(folder / RUN, whole.encode())
+        (folder / CHECKPOINT).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,10 +126,7 @@ class Result:
     @property
     def left_by_method(self) -> tuple[str, ...]:
         """Names of the metrics [seed, epoch, node] that a method's updates left, besides those that every run has."""
-        every = ("own_", "published_", "sent_power")
-        names = {str(name): values.dims for name, values in self.metrics.items()}
-        by_node = ("seed", "epoch", "node")
-        return tuple(name for name, dims in names.items() if dims == by_node and not name.startswith(every))
+        return _left_by_method({str(name): values.dims for name, values in self.metrics.items()})
 
     def final(self, metric: str) -> NDArray[Any]:
         """A metric at the last evaluated epoch, [seed, node] or [seed]."""
@@ -80,25 +134,17 @@ class Result:
 
     def save(self, folder: Path | str) -> None:
         """Writes the folder; `load_run` accepts it only when all of it is there."""
-        folder = Path(folder)
-        require_folder(folder)
-        models = io.BytesIO()
-        np.savez(models, published=self.published)
-        contents = {
-            EXPERIMENT: self.experiment.encode(),
-            METRICS: _netcdf(self.metrics),
-            TABLE: _table(self.metrics),
-            LEDGER: _netcdf(self.ledger),
-            MODELS: models.getvalue(),
-        }
-        hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-        hashes[RUN] = _hash_of(self.info)
-        whole = json.dumps({"format": _FORMAT, **self.info, "sha256": hashes}, indent=2, allow_nan=False) + "\n"
-        (folder / RUN).unlink(missing_ok=True)
-        for name, content in contents.items():
-            _files.write_atomically(folder / name, content)
-        _files.write_atomically(folder / RUN, whole.encode())
-        (folder / CHECKPOINT).unlink(missing_ok=True)
+        self.outcome().save(folder)
+
+    def outcome(self) -> Outcome:
+        """The same, as it is written."""
+        metrics, ledger = from_xarray(self.metrics), from_xarray(self.ledger)
+        return Outcome(metrics, ledger, self.published, self.info, self.experiment)
+
+
+def _left_by_method(metrics: Mapping[str, tuple[Hashable, ...]]) -> tuple[str, ...]:
+    every, by_node = ("own_", "published_", "sent_power"), ("seed", "epoch", "node")
+    return tuple(name for name, dims in metrics.items() if dims == by_node and not name.startswith(every))
 
 
 def hash_of_start(start: NDArray[Any]) -> str:
@@ -241,17 +287,6 @@ def require_folder(folder: Path) -> None:
         ) from None
     if not os.access(folder, os.W_OK):
         raise Error(f"the folder {folder} is not writable", hint="choose another with --out")
-
-
-def _table(metrics: "xr.Dataset") -> bytes:
-    """One line for every seed, epoch and node; where that would be too many to read, means over nodes."""
-    lines = metrics.sizes["seed"] * metrics.sizes["epoch"] * metrics.sizes["node"]
-    shown = metrics if lines <= MAX_TABLE_LINES else metrics.mean("node")
-    return bytes(shown.to_dataframe().reset_index().to_csv(index=False).encode())
-
-
-def _netcdf(dataset: "xr.Dataset") -> bytes:
-    return bytes(dataset.to_netcdf(None, engine="h5netcdf"))
 
 
 def _read(path: Path) -> bytes:

@@ -27,7 +27,7 @@ from murmurcast.runs import checkpoint, record
 from murmurcast.runs.checkpoint import Checkpoint
 from murmurcast.runs.record import Precision
 from murmurcast.runs.require import require_one_go, require_planned_for, require_settings
-from murmurcast.runs.result import CHECKPOINT, Result, require_folder, require_unused
+from murmurcast.runs.result import CHECKPOINT, Outcome, Result, require_folder, require_unused
 
 _MODEL_COPIES = 8  # of all models that a run holds at once, at most
 
@@ -118,11 +118,18 @@ def run(
     Raises:
         KeyboardInterrupt: After Ctrl-C, once the checkpoint is written.
     """
-    watch = options or RunOptions()
+    require_planned_for(algorithm, problem)
+    ended = with_ends(algorithm, stop_after, drops)
+    return outcome(ended, problem, seeds, precision, options or RunOptions()).result()
+
+
+def outcome(
+    algorithm: Algorithm, problem: Problem, seeds: Iterable[int], precision: Precision, watch: RunOptions
+) -> Outcome:
+    """What `run` does, for those who only save it: they need not wait for xarray."""
     seeds = _check.whole_numbers("range(3)", seeds=seeds)
     require_settings(seeds, watch.evaluate_every, watch.checkpoint_every, precision)
     require_planned_for(algorithm, problem)
-    algorithm = with_ends(algorithm, stop_after, drops)
     secure.require(algorithm, problem, precision)
     require_one_go(algorithm.setup.budget.noise_source, seeds, watch.resume, watch.checkpoint_every)
     kept = _place_of_checkpoint(algorithm, watch)
@@ -140,7 +147,7 @@ def run(
             "training": round(sum(group.records[-1].seconds for group in finished), 3),
             "all": round(time.perf_counter() - begun, 3),
         }
-        result = Result(
+        found = Outcome(
             metrics=record.metrics(algorithm, seeds, [group.records for group in finished]),
             ledger=record.ledger(algorithm, problem, seeds, precision),
             published=np.concatenate([group.published for group in finished], axis=1).swapaxes(0, 1),
@@ -148,8 +155,8 @@ def run(
             experiment=watch.experiment,
         )
         if watch.folder is not None:
-            result.save(watch.folder)
-    return result
+            found.save(watch.folder)
+    return found
 
 
 def _place_of_checkpoint(algorithm: Algorithm, watch: RunOptions) -> Path | None:

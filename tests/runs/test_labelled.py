@@ -1,0 +1,54 @@
+"""Labelled arrays are written as xarray and pandas would have written them."""
+
+import io
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import murmurcast as mc
+from murmurcast.runs.labelled import Labelled, Variable, from_xarray
+from tests.algorithms.networks import NODES, two_way
+
+
+@pytest.fixture(scope="module")
+def labelled() -> Labelled:
+    draw = np.random.default_rng(3).normal(size=(2, 3, 4))
+    draw[0, 1, 2], draw[1, 2, 3], draw[0, 0, 0] = np.nan, np.inf, 1e-7
+    variables = {
+        "loudest": Variable(("seed", "node"), np.abs(draw[:, 0]).astype(np.float32)),
+        "loss": Variable(("seed", "epoch", "node"), draw.astype(np.float32)),
+        "mean": Variable(("seed", "epoch"), draw.mean(axis=2)),
+        "uses": Variable(("epoch",), np.array([10, 20, 10**9])),
+    }
+    labels = {"seed": np.array([7, 0]), "epoch": np.array([1, 5, 9]), "node": np.arange(4)}
+    return Labelled(variables, labels, {"algorithm": "mine", "epochs": 9, "delta": 1e-5})
+
+
+def test_there_and_back(labelled: Labelled) -> None:
+    again = from_xarray(labelled.to_xarray())
+    xr.testing.assert_identical(again.to_xarray(), labelled.to_xarray())
+    assert again.sizes == labelled.sizes == {"seed": 2, "node": 4, "epoch": 3}
+
+
+def test_the_file_holds_what_xarray_would_have_written(labelled: Labelled) -> None:
+    theirs = labelled.to_xarray().to_netcdf(None, engine="h5netcdf")
+    ours = xr.load_dataset(io.BytesIO(labelled.to_netcdf()), engine="h5netcdf")
+    xr.testing.assert_identical(ours, xr.load_dataset(io.BytesIO(bytes(theirs)), engine="h5netcdf"))
+    assert {name: one.dtype for name, one in ours.items()} == {
+        name: one.dtype for name, one in labelled.to_xarray().items()
+    }
+
+
+def test_the_table_is_what_pandas_would_have_written(labelled: Labelled) -> None:
+    theirs = labelled.to_xarray().to_dataframe().reset_index().to_csv(index=False)
+    assert labelled.to_csv() == theirs.encode()
+
+
+def test_a_real_run_goes_through_unchanged() -> None:
+    problem = mc.Quadratic.random(NODES, 3, ball=2.0)
+    setup = mc.Setup(network=two_way(), problem=problem, budget=mc.Budget(epsilon=1.0), schedule=mc.Schedule(epochs=3))
+    ran = mc.run(mc.frost(setup), problem)
+    for dataset in (ran.metrics, ran.ledger):
+        written = xr.load_dataset(io.BytesIO(from_xarray(dataset).to_netcdf()), engine="h5netcdf")
+        xr.testing.assert_identical(written, dataset)
