@@ -4,7 +4,6 @@ Everything is evaluated by shape only. What does not fit ends in an error with a
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -95,7 +94,7 @@ def _require_round(algorithm: Algorithm, number: int, problem: Problem, state: A
     sent = _evaluated(
         algorithm,
         "send",
-        lambda: jax.eval_shape(partial(node.transmit, one), _constants(one.sending, dtype), state, drawn),
+        lambda: jax.eval_shape(lambda *given: node.transmit(one, *given), _constants(one.sending, dtype), state, drawn),
     )
     carried = signal_shape(one.channel, problem.shape)
     if getattr(sent, "shape", None) != carried:

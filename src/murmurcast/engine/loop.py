@@ -6,7 +6,6 @@ Seeded noise is drawn inside the loop. Secure noise comes from the host, some ep
 """
 
 import math
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -124,14 +123,21 @@ def program(
     this = _Run(algorithm, problem, layout, np.dtype(dtype))
     given, specs = _given(this, seeds)
     everything = layout.by_node_and_seed
-    rounds = partial(_rounds, this)
+
+    # Functions, not `partial`: JAX asks for its `repr`, which writes out every array of the algorithm.
+    def rounds(*arguments: Any) -> Carry:
+        return _rounds(this, *arguments)
+
+    def metrics(state: Any, test: Any) -> "tuple[dict[str, jax.Array], dict[str, jax.Array]]":
+        return _evaluate(problem, layout, state, test)
+
     advance = jax.shard_map(
         rounds, mesh=layout.mesh, in_specs=(specs, everything, Spec(), Spec()), out_specs=everything, check_vma=False
     )
     test = jax.tree.map(lambda leaf: layout.put(_cast(leaf, dtype), Spec()), test_data)
     evaluate = jax.jit(
         jax.shard_map(
-            partial(_evaluate, problem, layout),
+            metrics,
             mesh=layout.mesh,
             in_specs=(everything, Spec()),
             out_specs=(everything, layout.by_seed),
@@ -158,7 +164,7 @@ def _start(this: _Run, given: Given, fitting: check.Fitting) -> Carry:
         key = jax.random.wrap_key_data(noise.at_node(noise.at_epoch(root, Purpose.BATCH, 0), number))
         return this.algorithm.init(start, node.local(problem, mine, key))
 
-    numbers = jnp.arange(layout.filled_nodes)
+    numbers = np.arange(layout.filled_nodes, dtype=np.int32)
     mine = given.mine if fitting.start_gradients else None
     of_seeds = jax.vmap(begin, in_axes=(0, None, None))
     state = jax.jit(jax.vmap(of_seeds, in_axes=(None, 0, 0)))(given.roots, numbers, mine)
@@ -274,9 +280,13 @@ def _one_round(
     batch_keys = jax.vmap(lambda root: noise.at_epoch(root, Purpose.BATCH, epoch))(given.roots)
     drawn, axes = _drawn(this, number, given, when, secret)
     signal_axis, heard_axis = (int(several is not None) for several in (one.channel.signals, one.channel.neighbours))
-    transmit = jax.vmap(partial(node.transmit, one), in_axes=(None, 0, axes), out_axes=signal_axis)  # over seeds
+
+    def transmit(here: Any, state: Any, drawn: dict[str, jax.Array]) -> jax.Array:
+        return node.transmit(one, here, state, drawn)
+
+    of_seeds = jax.vmap(transmit, in_axes=(None, 0, axes), out_axes=signal_axis)
     here = node.constants_at(fixed.sending, epoch, len(numbers))
-    sent = jax.vmap(transmit)(here, state, drawn)
+    sent = jax.vmap(of_seeds)(here, state, drawn)
     moment = Moment(epoch, numbers, _receiver_noise(this, number, given.roots, epoch))
     lists, hear = one.channel.deliver(fixed.lists, sent, moment, this.layout.exchange)
 
@@ -345,6 +355,7 @@ def _evaluate(
 ) -> "tuple[dict[str, jax.Array], dict[str, jax.Array]]":
     """Metrics of every node's own and published model, and of the mean model."""
 
+    @jax.jit  # traced once for own and published models
     def of(models: jax.Array) -> dict[str, jax.Array]:
         found: dict[str, jax.Array] = _over_nodes(
             max(1, _MODELS_PER_EVALUATION // models.shape[1]),

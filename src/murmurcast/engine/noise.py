@@ -73,6 +73,7 @@ def start_key(root: jax.Array) -> jax.Array:
     return at_node(root, int(Purpose.START))
 
 
+@jax.jit  # traced once for all the keys of a run
 def at_node(key: jax.Array, number: ArrayLike) -> jax.Array:
     """[2] a new key from a key and the number of a node (or any number below 2^32)."""
     return jnp.stack(_threefry(key[0], key[1], jnp.uint32(0), jnp.asarray(number).astype(jnp.uint32)))

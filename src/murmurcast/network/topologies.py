@@ -1,13 +1,13 @@
 """Who hears whom: the usual shapes, each made into a network by a gain model.
 
-Every function takes the same last arguments: `gain` (a model of `murmurcast.network.gains`), `power`, `seed`.
+Every function takes the same last arguments: `gain` (a model of `murmurcast.network.gains`), `power`, `seed`. Those
+that are drawn by networkx import it themselves: it is slow to import, and geometric networks do without.
 """
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -22,12 +22,16 @@ MAX_LINKS = 2e7
 
 def diamond(*, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
     """The paper's Figure 1: four nodes in a cycle, drawn as a diamond."""
+    import networkx as nx
+
     spots = {0: (-1.0, 0.0), 1: (0.0, 1.0), 2: (1.0, 0.0), 3: (0.0, -1.0)}
     return _build(nx.cycle_graph(4), spots, gain, power, seed)
 
 
 def complete(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
     """Everybody hears everybody."""
+    import networkx as nx
+
     _check.at_least(2, nodes=nodes)
     _require_reasonable(nodes * (nodes - 1))
     graph = nx.complete_graph(nodes)
@@ -36,6 +40,8 @@ def complete(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, 
 
 def ring(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
     """Everybody hears the two beside them, in a circle."""
+    import networkx as nx
+
     _check.at_least(3, nodes=nodes)
     _require_reasonable(2 * nodes)
     graph = nx.cycle_graph(nodes)
@@ -44,6 +50,8 @@ def ring(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed
 
 def path(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
     """A line of nodes, one apart."""
+    import networkx as nx
+
     _check.at_least(2, nodes=nodes)
     _require_reasonable(2 * nodes)
     return _build(nx.path_graph(nodes), {node: (float(node), 0.0) for node in range(nodes)}, gain, power, seed)
@@ -51,6 +59,8 @@ def path(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed
 
 def star(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
     """Node 0 hears and is heard by all others, who do not hear each other."""
+    import networkx as nx
+
     _check.at_least(2, nodes=nodes)
     _require_reasonable(2 * nodes)
     around = nx.circular_layout(nx.cycle_graph(nodes - 1))
@@ -60,6 +70,8 @@ def star(nodes: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed
 
 def grid(rows: int, columns: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0) -> Network:
     """A rectangle of nodes, one apart, numbered row by row."""
+    import networkx as nx
+
     _check.at_least(1, rows=rows, columns=columns)
     _check.at_least(2, nodes=rows * columns)
     _require_reasonable(4 * rows * columns)
@@ -72,6 +84,8 @@ def erdos_renyi(
     nodes: int, probability: float, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0
 ) -> Network:
     """Every pair is linked with the same probability; an error where the draw is not connected."""
+    import networkx as nx
+
     _check.at_least(2, nodes=nodes)
     if not 0 < probability <= 1:
         raise Error(f"probability is {probability:g}, expected above 0 and at most 1", hint="try 2 ln(nodes) / nodes")
@@ -91,9 +105,11 @@ def geometric(
     reach = math.sqrt(5 * math.log(nodes + 1) / (math.pi * nodes)) if radius is None else radius
     _check.positive(radius=reach)
     _require_reasonable(nodes + nodes * nodes * min(1.0, math.pi * reach * reach))
+    from scipy.spatial import KDTree
+
     spots = np.random.default_rng(seed).uniform(size=(nodes, 2))
-    where = dict(enumerate(map(tuple, spots.tolist())))
-    return _build(nx.random_geometric_graph(nodes, reach, pos=where), where, gain, power, seed)
+    links = KDTree(spots).query_pairs(reach, output_type="ndarray")
+    return Network.from_links(nodes, links, gain=gain, power=power, positions=spots, seed=seed)
 
 
 def _require_reasonable(links: float) -> None:
