@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -43,6 +44,15 @@ def complain(message: str, hint: str) -> None:
         shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
         shown = re.sub(r"\n(?!  )", r"\\n", shown)  # our lists are indented; any other line could pass for a hint
         typer.echo(f"{word}: {_check.printable(shown)}", err=True)
+
+
+def require_figure(path: Path) -> None:
+    """Before the work, not after it: a plot can be written there."""
+    from murmurcast import _files
+    from murmurcast.reports import plots
+
+    plots.require_format(path)
+    _files.require_writable(path)
 
 
 def overrides(sets: list[str] | None) -> dict[str, str]:

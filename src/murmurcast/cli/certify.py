@@ -110,12 +110,13 @@ def _is_altered(folder: Path) -> bool:
 
 def _require_not_stopped(folder: Path) -> None:
     """A run that was stopped by hand has no ledger, and its stop was not fixed beforehand."""
-    from murmurcast.runs import checkpoint
     from murmurcast.runs.result import CHECKPOINT, EXPERIMENT, RUN
 
     kept = (folder / CHECKPOINT).exists()
     if (folder / RUN).exists() or not (kept or (folder / EXPERIMENT).exists()):
         return
+    from murmurcast.runs import checkpoint  # slow to import, with all of JAX
+
     epoch = f", after epoch {checkpoint.load(folder / CHECKPOINT).point.epoch}," if kept else ""
     finish = "finish it (run --resume), or " if kept else ""  # a run with secure noise leaves no checkpoint
     raise Error(

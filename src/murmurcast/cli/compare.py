@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from murmurcast.cli._options import AsJson, echo_json
+from murmurcast.cli._options import AsJson, echo_json, require_figure
 
 
 def compare(
@@ -30,17 +30,16 @@ def compare(
 
         murmurcast compare runs/ours runs/rival --figure curves.pdf
     """
-    from murmurcast import _files
-    from murmurcast.reports import plots
     from murmurcast.runs.compare import compare as side_by_side
     from murmurcast.runs.result import load_run
 
     if figure is not None:
-        plots.require_format(figure)
-        _files.require_writable(figure)
+        require_figure(figure)
     loaded = [load_run(folder) for folder in runs]
     found = side_by_side(*loaded, metric=metric, target=mark if target is None else target)
     if figure is not None:
+        from murmurcast.reports import plots
+
         plots.save(plots.curves_figure(loaded, found.metric), figure)
     if as_json:
         rows = [row._asdict() for row in found.rows]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from murmurcast.cli._options import AsJson, Sets, echo_json, overrides
+from murmurcast.cli._options import AsJson, Sets, echo_json, overrides, require_figure
 from murmurcast.errors import Error
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def plan(
     if file is None:
         raise Error("no experiment file is given", hint="make one: murmurcast plan --example paper-1 > my.toml")
     if figure is not None:
-        _require_figure_possible(figure)
+        require_figure(figure)
     coalitions = [_members(names) for names in observer or []]
     experiment = experiment_files.load(file, overrides(sets))
     found = _work(experiment, file.parent, coalitions, collusion)
@@ -134,15 +134,6 @@ def _collusion(plan: "Plan", how_much: HowMuch, tell: "Stage") -> "Collusion | N
 
     seconds = {} if how_much is HowMuch.QUICK else {"seconds": math.inf}
     return plan.collusion(**seconds, on_coalition=report)
-
-
-def _require_figure_possible(figure: Path) -> None:
-    """Before the work, not after it."""
-    from murmurcast import _files
-    from murmurcast.reports import plots
-
-    plots.require_format(figure)
-    _files.require_writable(figure)
 
 
 def _members(names: str) -> tuple[int, ...]:

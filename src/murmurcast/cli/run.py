@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from murmurcast import _check
-from murmurcast.cli._options import AsJson, Sets, echo_json, overrides
+from murmurcast.cli._options import AsJson, Sets, echo_json, overrides, require_figure
 from murmurcast.errors import Error
 
 MAX_SEEDS = 100_000
@@ -56,7 +56,7 @@ def run(
     from murmurcast.runs.result import EXPERIMENT, require_folder
 
     if figure is not None:
-        _require_figure(figure)
+        require_figure(figure)
     changed = overrides(sets) | ({} if seeds is None else {"run.seeds": str(seeds)})
     experiment = experiment_files.load(file, changed)
     section, folder = experiment.run, out or Path("runs") / file.stem
@@ -154,14 +154,6 @@ def _seeds(experiment: "Experiment") -> tuple[int, ...]:
             raise Error(f"run.seeds is {given}, more than {MAX_SEEDS}", hint="give a smaller number, or a list")
         return tuple(range(given))
     return tuple(given)
-
-
-def _require_figure(path: Path) -> None:
-    from murmurcast import _files
-    from murmurcast.reports import plots
-
-    plots.require_format(path)
-    _files.require_writable(path)
 
 
 def _require_free(folder: Path, text: str, resume: bool) -> None:

@@ -15,8 +15,9 @@ import jax
 from jax.experimental.compilation_cache import compilation_cache
 
 VARIABLE = "MURMURCAST_COMPILE_CACHE"  # "off", or a folder
-MAX_BYTES = 2**29
+MAX_BYTES = 2**27
 _MIN_SECONDS = 0.02  # of compiling: less is not worth a file
+_MIN_BYTES = 2**13  # single operations stay below: JAX reads every entry's age when it adds one, so few must be kept
 
 
 def use_compile_cache() -> Path | None:
@@ -32,7 +33,7 @@ def use_compile_cache() -> Path | None:
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_compilation_cache_max_size", MAX_BYTES)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", _MIN_SECONDS)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", _MIN_BYTES)
     compilation_cache.reset_cache()
     return folder
 
