@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import murmurcast as mc
-from murmurcast.algorithms.base import Algorithm, Updated
+from murmurcast.algorithms.base import Algorithm, Updated, proved
 from murmurcast.cli import _run_text
 from murmurcast.reports.runs import page_of
 from tests.algorithms.networks import NODES, two_way
@@ -26,7 +26,7 @@ def talkative(problem: mc.Quadratic) -> Algorithm:
         following = inner(*given)
         return Updated(following, {"length": jnp.linalg.norm(following.own)})
 
-    return changed(algorithm, update=update)
+    return proved(changed(algorithm, update=update))  # what it sends is the same
 
 
 @pytest.fixture(scope="module")

@@ -173,6 +173,20 @@ class Round(NamedTuple):
     update: Update
 
 
+class Proof(NamedTuple):
+    """What a promise was proved for: with any of it exchanged, the promise is gone.
+
+    Attributes:
+        releases: The promise.
+        setup: What the method was made for.
+        functions: Its init, and send and update of every round.
+    """
+
+    releases: tuple[Releases, ...]
+    setup: Setup
+    functions: tuple[object, ...]
+
+
 class Algorithm(NamedTuple):
     """One way to learn over a network.
 
@@ -184,6 +198,7 @@ class Algorithm(NamedTuple):
         init: A node's first state.
         releases: What a run releases, one for every adversary that anything is promised against, the strongest first;
             () promises nothing.
+        proof: What `releases` was proved for, of the methods here; None for a method that answers for itself.
     """
 
     name: str
@@ -192,6 +207,20 @@ class Algorithm(NamedTuple):
     settings: Settings
     init: Init
     releases: tuple[Releases, ...] = ()
+    proof: Proof | None = None
+
+    @property
+    def is_as_proved(self) -> bool:
+        """Whether everything that its promise was proved for is still there."""
+        if self.proof is None:
+            return False
+        before, now = ((proof.releases, proof.setup, *proof.functions) for proof in (self.proof, _proof(self)))
+        return len(before) == len(now) and all(one is other for one, other in zip(before, now, strict=True))
+
+    @property
+    def has_lost_its_proof(self) -> bool:
+        """Whether it claims what was proved before something was exchanged; new releases answer for themselves."""
+        return self.proof is not None and self.releases is self.proof.releases and not self.is_as_proved
 
     @property
     def plan(self) -> Plan:
@@ -209,6 +238,25 @@ class Algorithm(NamedTuple):
     def epochs(self) -> int:
         """How many there are."""
         return self.setup.schedule.epochs
+
+
+def proved(algorithm: Algorithm) -> Algorithm:
+    """The algorithm, its promise tied to the functions it has now: only for whoever has proved it for them."""
+    return algorithm._replace(proof=_proof(algorithm))
+
+
+def with_proof_of(before: Algorithm, after: Algorithm) -> Algorithm:
+    """An algorithm made from another in a way that keeps what was proved of it, if it was still as proved."""
+    if before.is_as_proved:
+        return proved(after)
+    if before.proof is not None and before.has_lost_its_proof:
+        return after._replace(proof=before.proof._replace(releases=after.releases))
+    return after
+
+
+def _proof(algorithm: Algorithm) -> Proof:
+    functions = (function for one in algorithm.rounds for function in (one.send, one.update))
+    return Proof(algorithm.releases, algorithm.setup, (algorithm.init, *functions))
 
 
 class Sending(NamedTuple):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from murmurcast.algorithms.account import LedgerTables, exposed_ratio, law_of, sensitivity
-from murmurcast.algorithms.base import NOISE, Algorithm, Local, Model, Publish, Round, require_publish
+from murmurcast.algorithms.base import NOISE, Algorithm, Local, Model, Publish, Round, proved, require_publish
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.tables import Leaf, newest_share, row_of, same_always
 from murmurcast.channels.server import Server
@@ -88,23 +88,25 @@ def central_dp(plan: Plan, *, publish: Publish = "last") -> Algorithm:
         return State(own, own if publish == "last" else average, local.gradient_at_public(own))
 
     ratio = np.where(np.arange(epochs)[:, None] > 0, plan.sensitivity / rho, 0.0)
-    return Algorithm(
-        name="central-dp",
-        setup=plan,
-        rounds=(
-            Round(
-                name="gradient",
-                channel=Server(),
-                draws=NOISE,
-                sending=Sending(same_always(np.full(nodes, rho / np.sqrt(nodes)))),
-                receiving=Receiving(np.concatenate([[0.0], plan.schedule.steps[:-1]]), newest_share(epochs)),
-                send=send,
-                update=update,
+    return proved(
+        Algorithm(
+            name="central-dp",
+            setup=plan,
+            rounds=(
+                Round(
+                    name="gradient",
+                    channel=Server(),
+                    draws=NOISE,
+                    sending=Sending(same_always(np.full(nodes, rho / np.sqrt(nodes)))),
+                    receiving=Receiving(np.concatenate([[0.0], plan.schedule.steps[:-1]]), newest_share(epochs)),
+                    send=send,
+                    update=update,
+                ),
             ),
-        ),
-        settings={"publish": publish},
-        init=init,
-        releases=(Releases(GAUSSIAN, ratio, "trusted server"),),
+            settings={"publish": publish},
+            init=init,
+            releases=(Releases(GAUSSIAN, ratio, "trusted server"),),
+        )
     )
 
 

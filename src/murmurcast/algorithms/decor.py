@@ -15,7 +15,7 @@ import numpy as np
 
 from murmurcast import _check
 from murmurcast.algorithms import account as accounts
-from murmurcast.algorithms.base import Algorithm, Draw, Local, Model, Round, Settings, State, start
+from murmurcast.algorithms.base import Algorithm, Draw, Local, Model, Round, Settings, State, proved, start
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.tables import Leaf, mixing_factors, same_always
 from murmurcast.channels.air import Air
@@ -82,7 +82,8 @@ def decor(setup: Setup, *, against: Against = "eavesdropper", shared_to_own: flo
     draws = {"own": Draw(), "shared": Draw(per="pair")}
     only = Round("model", Air(network.gains), draws, Sending(same_always(amplitude), *noise), receiving, send, update)
     settings: Settings = {"against": against, "shared_to_own": shared_to_own, "normaliser": made.normaliser}
-    return Algorithm("decor", setup, (only,), settings, start, cancelling_releases(*known, (own, shared)))
+    releases = cancelling_releases(*known, (own, shared))
+    return proved(Algorithm("decor", setup, (only,), settings, start, releases))
 
 
 def account(ledger: accounts.LedgerTables) -> tuple[Releases, ...]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Algorithm, Local, Round, Updated
+from murmurcast.algorithms.base import Algorithm, Local, Round, Updated, with_proof_of
 from murmurcast.algorithms.tables import row_of, without_repeats
 from murmurcast.channels.air import Air
 from murmurcast.errors import Error
@@ -42,9 +42,8 @@ def with_ends(algorithm: Algorithm, stop_after: int | None = None, drops: Mappin
     """
     if (stop_after is not None or drops) and has_drops(algorithm):
         raise Error("nodes drop out of this algorithm already", hint="name stop_after and all drops at once")
-    if stop_after is not None:
-        algorithm = _stopped(algorithm, stop_after)
-    return _with_drops(algorithm, drops) if drops else algorithm
+    ended = algorithm if stop_after is None else _stopped(algorithm, stop_after)
+    return with_proof_of(algorithm, _with_drops(ended, drops) if drops else ended)
 
 
 def has_drops(algorithm: Algorithm) -> bool:

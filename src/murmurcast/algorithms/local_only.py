@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from murmurcast import _check
 from murmurcast.algorithms.account import LedgerTables
-from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Local, Round, State, start
+from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Local, Round, State, proved, start
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.tables import Leaf
 from murmurcast.channels.silence import Silence
@@ -56,23 +56,25 @@ def local_only(setup: Setup, *, step_factor: float = 1.0) -> Algorithm:
         return State(own, state.published)
 
     schedule = setup.schedule
-    return Algorithm(
-        name="local-only",
-        setup=setup,
-        rounds=(
-            Round(
-                name="model",
-                channel=Silence(),
-                draws=NO_DRAWS,
-                sending=Sending(),
-                receiving=Receiving(step_factor * schedule.steps),
-                send=send,
-                update=update,
+    return proved(
+        Algorithm(
+            name="local-only",
+            setup=setup,
+            rounds=(
+                Round(
+                    name="model",
+                    channel=Silence(),
+                    draws=NO_DRAWS,
+                    sending=Sending(),
+                    receiving=Receiving(step_factor * schedule.steps),
+                    send=send,
+                    update=update,
+                ),
             ),
-        ),
-        settings={"step_factor": float(step_factor)},
-        init=start,
-        releases=(nothing_released(schedule.epochs, setup.network.nodes),),
+            settings={"step_factor": float(step_factor)},
+            init=start,
+            releases=(nothing_released(schedule.epochs, setup.network.nodes),),
+        )
     )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from murmurcast.algorithms import power_controlled as algorithm_1
 from murmurcast.algorithms.account import LedgerTables
-from murmurcast.algorithms.base import Algorithm, Local, Publish
+from murmurcast.algorithms.base import Algorithm, Local, Publish, proved
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.power_controlled import GradientAt
 from murmurcast.channels.links import Links
@@ -43,7 +43,7 @@ def orthogonal(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: Publis
         return summed.update(here, state, sent, heard.sum(axis=0), local)
 
     apart = summed._replace(channel=Links(plan.network.gains), update=update)
-    return algorithm._replace(name="orthogonal", rounds=(apart,))
+    return proved(algorithm._replace(name="orthogonal", rounds=(apart,)))
 
 
 def account(ledger: LedgerTables) -> tuple[Releases, ...]:

@@ -37,6 +37,7 @@ from murmurcast.algorithms.base import (
     Round,
     Sending,
     State,
+    proved,
     require_publish,
     send_model_with_noise,
     start,
@@ -129,23 +130,25 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
         own = local.project(mixed - here.step / here.z * gradient)
         return State(own, mixed if publish == "last" else state.published + here.newest * (mixed - state.published))
 
-    return Algorithm(
-        name="power-controlled",
-        setup=plan,
-        rounds=(
-            Round(
-                name="model",
-                channel=Air(plan.network.gains),
-                draws=NOISE if grid is None else {"noise": Draw(law="discrete gaussian")},
-                sending=sending if grid is None else grid.sending,
-                receiving=receiving if grid is None else ReceivingOnGrid(*receiving, limit=grid.limit),
-                send=send_model_with_noise if grid is None else send_on_grid,
-                update=update,
+    return proved(
+        Algorithm(
+            name="power-controlled",
+            setup=plan,
+            rounds=(
+                Round(
+                    name="model",
+                    channel=Air(plan.network.gains),
+                    draws=NOISE if grid is None else {"noise": Draw(law="discrete gaussian")},
+                    sending=sending if grid is None else grid.sending,
+                    receiving=receiving if grid is None else ReceivingOnGrid(*receiving, limit=grid.limit),
+                    send=send_model_with_noise if grid is None else send_on_grid,
+                    update=update,
+                ),
             ),
-        ),
-        settings={"gradient_at": gradient_at, "publish": publish},
-        init=start,
-        releases=(releases(plan),),
+            settings={"gradient_at": gradient_at, "publish": publish},
+            init=start,
+            releases=(releases(plan),),
+        )
     )
 
 

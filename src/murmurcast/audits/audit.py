@@ -17,7 +17,7 @@ from murmurcast.audits.guessing import Guesses, Numbers, guess
 from murmurcast.errors import Error
 from murmurcast.planning.setup import Setup
 from murmurcast.problems.base import Problem
-from murmurcast.runs.record import Precision, promised_mu
+from murmurcast.runs.record import Precision, claimed, strongest_mu
 from murmurcast.runs.require import require_algorithm, require_planned_for, require_settings
 
 FALSE_POSITIVE_RATES = (0.1, 0.01, 0.001)
@@ -212,7 +212,7 @@ def audit(
     actual = algorithm if actual is None else actual
     _require_alike(algorithm, actual)
     plan, nodes = algorithm.plan, algorithm.setup.network.nodes
-    promised = promised_mu(algorithm, problem)
+    promised = strongest_mu(claimed(algorithm, problem), nodes)
     cost = np.where(np.isinf(promised), plan.certificate.mu, promised)
     if target is None:
         target = int(np.argmax(cost))

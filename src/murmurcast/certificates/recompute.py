@@ -181,6 +181,8 @@ def _judged(mu: float, promised: float) -> str:
 
 
 def _why_nothing(ledger: Ledger, methods: Sequence[Method]) -> str:
+    if ledger.says("why_nothing"):
+        return ledger.text("why_nothing")
     name, clipping = ledger.text("algorithm"), ledger.text("clipping", ("node", "example", "none"))
     own = next((method for method in methods if method.name == name), None)
     try:

@@ -28,11 +28,10 @@ def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
     """What may surprise about data, plan and algorithm."""
     partition = getattr(problem, "data", None)
     lines = [] if partition is None else list(partition.warnings)
-    if not algorithm.releases:
-        from murmurcast.runs.record import basis
+    from murmurcast.runs.record import why_nothing
 
-        lines.append(f"{algorithm.name}: {basis(algorithm, problem)[0]}")
-    return lines
+    reason = why_nothing(algorithm, problem)
+    return [*lines, f"{algorithm.name}: {reason}: nothing is promised"] if reason else lines
 
 
 def show_end(result: "Outcome", folder: Path) -> None:

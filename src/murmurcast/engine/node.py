@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from murmurcast.algorithms.base import Info, Local, Round, Updated, state_of
 from murmurcast.algorithms.tables import row_of
 from murmurcast.problems.base import Data, Problem
+from murmurcast.problems.trust import engine_clip
 
 
 class Received(NamedTuple):
@@ -37,10 +38,11 @@ def constants_at(tables: Any, epoch: Any, nodes: int) -> Any:
 
 
 def local(problem: Problem, mine: Data, key: jax.Array) -> Local:
-    """What only this node can do: gradients on its data, for the minibatch that the key chooses."""
+    """What only this node can do: gradients on its data, clipped, for the minibatch that the key chooses."""
+    clip = engine_clip(problem)
     return Local(
-        lambda point: problem.gradient_at_public(point, mine, key),
-        lambda point: problem.gradient_at_private(point, mine, key),
+        lambda point: clip.of_node(problem.gradient_at_public(point, mine, key)),
+        lambda point: clip.of_node(problem.gradient_at_private(point, mine, key)),
         problem.project,
     )
 

@@ -17,12 +17,12 @@ from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm, Round
 from murmurcast.engine import check, draws, noise
 from murmurcast.engine.train import Record
-from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
 from murmurcast.privacy import discrete
 from murmurcast.privacy.conversion import epsilon_of, mu_of, note
 from murmurcast.privacy.releases import Releases
 from murmurcast.problems.base import Problem
+from murmurcast.problems.trust import why_not_bounded
 from murmurcast.runs.labelled import Labelled, Variable
 from murmurcast.runs.result import LEDGER_FORMAT, hash_of_start
 
@@ -53,24 +53,43 @@ def metrics(algorithm: Algorithm, seeds: tuple[int, ...], records: list[tuple[Re
 
 
 def promised(algorithm: Algorithm, problem: Problem) -> tuple[Releases, ...]:
-    """What is promised on this problem: without a clip, nothing that depends on one."""
-    if not problem.gradient_clip.bounds and any(part.ratio.any() for part in algorithm.releases):
-        return ()
-    return algorithm.releases
+    """What is promised on this problem: nothing that goes further than its proof."""
+    return () if why_nothing(algorithm, problem) else algorithm.releases
 
 
-def promised_mu(algorithm: Algorithm, problem: Problem) -> FloatArray:
+def claimed(algorithm: Algorithm, problem: Problem) -> tuple[Releases, ...]:
+    """What an algorithm claims on a problem that says it clips, proved or not: what an audit tries to refute."""
+    return algorithm.releases if problem.gradient_clip.bounds else ()
+
+
+def why_nothing(algorithm: Algorithm, problem: Problem) -> str:
+    """What stands between a run and a promise; empty where something is promised."""
+    name = algorithm.name
+    if not algorithm.releases:
+        known = registry.find(name).reason if name in registry.NAMES else ""
+        return known or "it brings no account of what it releases"
+    if algorithm.has_lost_its_proof:
+        return "its setup, init, send or update is not the one that its promise was proved for"
+    if name in registry.NAMES and not algorithm.is_as_proved:
+        return f"it goes by the name of {name} and answers for itself; give it a name and an account of its own"
+    if not any(part.ratio.any() for part in algorithm.releases):
+        return ""
+    return why_not_bounded(problem, algorithm.setup.budget.unit)
+
+
+def strongest_mu(parts: tuple[Releases, ...], nodes: int) -> FloatArray:
     """[nodes] against the strongest adversary that anything is promised against; infinite where nothing is."""
-    parts = promised(algorithm, problem)
-    return mu_of(parts[0]) if parts else np.full(problem.nodes, np.inf)
+    return mu_of(parts[0]) if parts else np.full(nodes, np.inf)
 
 
 def basis(algorithm: Algorithm, problem: Problem) -> tuple[str, str]:
     """In words what stands behind the strongest promise, and what must be said in one breath with it."""
-    parts = promised(algorithm, problem)
-    if not parts:
-        return f"{why_nothing(algorithm)}: nothing is promised", ""
-    return in_words(parts[0], algorithm.setup.budget.unit)
+    reason = why_nothing(algorithm, problem)
+    return (
+        (f"{reason}: nothing is promised", "")
+        if reason
+        else in_words(algorithm.releases[0], algorithm.setup.budget.unit)
+    )
 
 
 def in_words(part: Releases, unit: str) -> tuple[str, str]:
@@ -85,22 +104,13 @@ def in_words(part: Releases, unit: str) -> tuple[str, str]:
     return f"unit {unit}, against an {part.against} only{bound}", part.against
 
 
-def why_nothing(algorithm: Algorithm) -> str:
-    """What stands between an algorithm that promises nothing and a promise."""
-    try:
-        reason = registry.find(algorithm.name).reason
-    except Error:  # an object of somebody's own, under a name of its own
-        reason = "" if algorithm.releases else "it brings no account of what it releases"
-    return reason or "gradients are not clipped"
-
-
 def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], precision: Precision) -> Labelled:
     """What was sent, by which rule: the very tables that the engine was given, in float64."""
     setup, clip = algorithm.setup, problem.gradient_clip
     by_node: dict[str, Any] = {
         "power": setup.network.power,
         "sensitivity": setup.sensitivity,
-        "promised_mu": promised_mu(algorithm, problem),
+        "promised_mu": strongest_mu(promised(algorithm, problem), problem.nodes),
     }
     for part in promised(algorithm, problem)[1:]:
         by_node[f"promised_mu_against_{part.against.replace(' ', '_')}"] = mu_of(part)
@@ -120,6 +130,7 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         "clipping": clip.per,
         **({"normaliser": setup.mixing.normaliser} if isinstance(setup, Plan) else {}),
         **({} if (batch := getattr(problem, "batch", None)) is None else {"batch": batch}),
+        **({"why_nothing": reason} if (reason := why_nothing(algorithm, problem)) else {}),
         "noise_source": setup.budget.noise_source,
         "law": algorithm.releases[0].law.name if algorithm.releases else "none",
         **({"dim": problem.dim, "sampler_error": discrete.SAMPLER_ERROR} if _is_secure(algorithm) else {}),
