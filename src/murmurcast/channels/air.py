@@ -7,7 +7,8 @@ f_t varies the gains over epochs and tau is the receivers' noise; the paper's ai
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -59,7 +60,8 @@ class Noisy(NamedTuple):
     std: Any
 
 
-class Air(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Air:
     """The over-the-air sum.
 
     Attributes:
@@ -68,34 +70,15 @@ class Air(NamedTuple):
         receiver_noise: [nodes] tau, the standard deviation of what a receiver adds by itself; None adds nothing.
     """
 
+    kind: ClassVar[str] = "air"
+    uses: ClassVar[int] = 1
+    signals: ClassVar[None] = None
+    neighbours: ClassVar[None] = None
+    on_air: ClassVar[bool] = True
+
     gains: csr_array
     gains_at: GainsAt | None = None
     receiver_noise: FloatArray | None = None
-
-    @property
-    def kind(self) -> str:
-        """As the ledger calls it."""
-        return "air"
-
-    @property
-    def uses(self) -> int:
-        """All send at once."""
-        return 1
-
-    @property
-    def signals(self) -> None:
-        """One signal to all."""
-        return
-
-    @property
-    def neighbours(self) -> None:
-        """A sum."""
-        return
-
-    @property
-    def on_air(self) -> bool:
-        """Whoever stands beside an antenna hears it."""
-        return True
 
     def lists(self, filled_nodes: int) -> Any:
         """In the form that is quicker; fillers are heard by nobody."""

@@ -6,8 +6,9 @@ receiver" takes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -28,19 +29,19 @@ if TYPE_CHECKING:
     import jax
 
 
-class Links(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Links:
     """Every neighbour heard apart: [neighbours, ...], in the order of the receiver's column of gains, zeros behind.
 
     Attributes:
         gains: [sender, receiver].
     """
 
-    gains: csr_array
+    kind: ClassVar[str] = "links"
+    signals: ClassVar[None] = None
+    on_air: ClassVar[bool] = True
 
-    @property
-    def kind(self) -> str:
-        """As the ledger calls it."""
-        return "links"
+    gains: csr_array
 
     @property
     def uses(self) -> int:
@@ -50,19 +51,9 @@ class Links(NamedTuple):
         )
 
     @property
-    def signals(self) -> None:
-        """One signal to all."""
-        return
-
-    @property
     def neighbours(self) -> int:
         """As many as the largest number of nodes that one node hears."""
         return most_links(csr_array(self.gains.T))
-
-    @property
-    def on_air(self) -> bool:
-        """Whoever stands beside an antenna hears it."""
-        return True
 
     def lists(self, filled_nodes: int) -> Sparse:  # noqa: ARG002 - signals are numbered by real nodes
         """Whom every receiver hears."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from murmurcast.channels.base import Entries, Exchange, Hear, Moment, energy_of_signal
 
@@ -10,33 +11,15 @@ if TYPE_CHECKING:
     import jax
 
 
-class Server(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Server:
     """Everybody hears the sum of all signals, and nothing else."""
 
-    @property
-    def kind(self) -> str:
-        """As the ledger calls it."""
-        return "server"
-
-    @property
-    def uses(self) -> int:
-        """The sum up and the model down."""
-        return 2
-
-    @property
-    def signals(self) -> None:
-        """One signal each."""
-        return
-
-    @property
-    def neighbours(self) -> None:
-        """A sum."""
-        return
-
-    @property
-    def on_air(self) -> bool:
-        """The server reveals the sum only."""
-        return False
+    kind: ClassVar[str] = "server"
+    uses: ClassVar[int] = 2
+    signals: ClassVar[None] = None
+    neighbours: ClassVar[None] = None
+    on_air: ClassVar[bool] = False
 
     def lists(self, filled_nodes: int) -> None:  # noqa: ARG002
         """Nobody has to know of anybody."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from murmurcast.channels.base import Entries, Exchange, Hear, Moment, energy_of_signal
 
@@ -10,33 +11,15 @@ if TYPE_CHECKING:
     import jax
 
 
-class Silence(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Silence:
     """Nobody hears anything."""
 
-    @property
-    def kind(self) -> str:
-        """As the ledger calls it."""
-        return "silence"
-
-    @property
-    def uses(self) -> int:
-        """None."""
-        return 0
-
-    @property
-    def signals(self) -> None:
-        """One signal, to nobody."""
-        return
-
-    @property
-    def neighbours(self) -> None:
-        """A sum of nothing."""
-        return
-
-    @property
-    def on_air(self) -> bool:
-        """Nothing is."""
-        return False
+    kind: ClassVar[str] = "silence"
+    uses: ClassVar[int] = 0
+    signals: ClassVar[None] = None
+    neighbours: ClassVar[None] = None
+    on_air: ClassVar[bool] = False
 
     def lists(self, filled_nodes: int) -> None:  # noqa: ARG002
         """Nobody hears anybody."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -23,19 +24,19 @@ if TYPE_CHECKING:
     import jax
 
 
-class Slots(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Slots:
     """A slot for every receiver.
 
     Attributes:
         gains: [sender, receiver].
     """
 
-    gains: csr_array
+    kind: ClassVar[str] = "slots"
+    neighbours: ClassVar[None] = None
+    on_air: ClassVar[bool] = True
 
-    @property
-    def kind(self) -> str:
-        """As the ledger calls it."""
-        return "slots"
+    gains: csr_array
 
     @property
     def uses(self) -> int:
@@ -46,16 +47,6 @@ class Slots(NamedTuple):
     def signals(self) -> int:
         """One for each that hears the node, in the order of its row of gains; short rows are filled up."""
         return most_links(self.gains)
-
-    @property
-    def neighbours(self) -> None:
-        """A sum."""
-        return
-
-    @property
-    def on_air(self) -> bool:
-        """Whoever stands beside an antenna hears it."""
-        return True
 
     def lists(self, filled_nodes: int) -> Sparse:  # noqa: ARG002 - signals are numbered by real nodes
         """Node j's signals are numbered j times the largest number of them, plus slot."""
