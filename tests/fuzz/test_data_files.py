@@ -195,7 +195,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (made / "own" / name).write_bytes(written_idx(array, zipped=place == 0))
     (made / "cache").mkdir()
     np.savez(made / "cache" / "mnist.npz", **IMAGES._asdict())
-    (made / "my.toml").write_text(EXPERIMENT.format(name="mnist"))
+    (made / "my.toml").write_text(EXPERIMENT.format(name="mnist").replace("classes = 2\n", ""))
     return made
 
 

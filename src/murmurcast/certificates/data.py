@@ -26,15 +26,14 @@ def assumed_of_data(run: Result, ledger: Ledger) -> tuple[str, ...]:
         Altered: The labels were read from the records, or ledger and experiment contradict each other.
     """
     held, told = _in_ledger(ledger), _in_experiment(run, ledger)
-    for facts in (held, told):
-        if facts is not None and facts.labels_are_private:
-            ledger.refuse("is of a run that read its labels from the records, on which nothing can be promised")
-    if held is not None and told is not None:
+    found = [facts for facts in (held, told) if facts is not None]
+    if any(facts.labels_are_private for facts in found):
+        ledger.refuse("is of a run that read its labels from the records, on which nothing can be promised")
+    if held is not None and told is not None and held.partition not in ("none", "unknown"):
         _require_same(ledger, held, told)
-    unit = ledger.text("unit")
-    if held is not None:
-        return assumptions(held, unit)
-    return (_NOT_STATED,) if told is None else assumptions(told, unit)
+    # What either of them says must hold: a ledger without a word on records takes nothing back.
+    lines = dict.fromkeys(line for facts in found for line in assumptions(facts, ledger.text("unit")))
+    return tuple(lines) if found else (_NOT_STATED,)
 
 
 def _in_ledger(ledger: Ledger) -> DataFacts | None:
