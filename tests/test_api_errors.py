@@ -199,6 +199,13 @@ def test_a_table_is_not_the_name_of_one(load: Any, given: Callable[[], Any]) -> 
     refused(lambda: load(given()), "is given, expected the name of a set or of a file", "to_csv")
 
 
+def test_a_missing_file_is_looked_for_in_a_folder_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(lambda: mc.datasets.load("none.csv"), "none.csv does not exist", f"current folder, {tmp_path}")
+
+
 @pytest.mark.parametrize("noise", ["auto", 10.0])
 def test_an_epsilon_that_rounding_swallows_is_named(noise: Any) -> None:
     schedule = mc.Schedule(epochs=EPOCHS, noise_to_step=noise)

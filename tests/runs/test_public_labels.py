@@ -68,6 +68,9 @@ def test_one_record_with_a_label_of_its_own_is_refused_before_anything_is_sent(f
         with pytest.raises(mc.Error, match="read from its records") as refused:
             mc.run(mc.power_controlled(plan_of(problem)), problem)
         assert "data.labels" in refused.value.hint
+        assert any("labels read from records" in line for line in plan_of(problem).warnings)
+    declared = problem_of(folder / "my.csv", labels=["no", "yes"])
+    assert not any("labels read from records" in line for line in plan_of(declared).warnings)
     with pytest.raises(mc.Error, match="example 60 is not one of the 2"):
         problem_of(folder / "odd.csv", labels=["no", "yes"])
 
