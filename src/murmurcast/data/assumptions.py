@@ -98,7 +98,9 @@ def assumptions(facts: DataFacts, unit: str) -> tuple[str, ...]:
             f"who holds which record is given: the partition {_rule(facts)} {_reads(facts)}, so one record of the file "
             f"can move others from node to node; the promise is about {_protected(unit)}"
         )
-    lines.append("records of the test part are not covered, and metrics show them")
+    lines.append(
+        "records of the test part are not covered, and neither are metrics: they show those records and own models"
+    )
     return (*lines, *own)
 
 
