@@ -9,8 +9,7 @@ from murmurcast.errors import Error
 from murmurcast.planning.setup import ProblemFacts
 from murmurcast.privacy.conversion import NoiseSource
 from murmurcast.problems.base import Problem
-
-LARGEST_SEED = 2**32 - 1
+from murmurcast.runs.validate import LARGEST_SEED
 
 
 def require_settings(
