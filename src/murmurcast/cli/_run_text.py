@@ -7,6 +7,8 @@ import numpy as np
 
 from murmurcast.cli import _tables
 
+_FAR_WORSE = 10.0  # times the loss at the start
+
 if TYPE_CHECKING:
     from murmurcast.algorithms.base import Algorithm
     from murmurcast.problems.base import Problem
@@ -87,12 +89,20 @@ def _against_weaker(promised: dict[str, Any], delta: float) -> str:
 
 
 def diverged(result: "Outcome") -> list[str]:
-    """A line where models have left the numbers."""
-    wild = ~np.isfinite(result.metrics.variables["own_loss"].values).all(axis=(0, 2))  # [epoch]
-    if not wild.any():
+    """A line where models, or what is sent of them, have left the numbers, or end far worse than they began."""
+    looked_at = ("own_loss", "published_loss", "sent_power")
+    wild = ~np.all([np.isfinite(result.metrics.variables[name].values).all(axis=(0, 2)) for name in looked_at], axis=0)
+    if wild.any():
+        first = int(result.metrics.coordinates["epoch"][int(np.argmax(wild))])
+        return [f"the run diverged by epoch {first}: shorten schedule.step, or set problem.radius"]
+    began = result.info["start_loss"]
+    ended = max(float(result.final(name).mean()) for name in ("own_loss", "published_loss"))
+    if began is None or not ended > _FAR_WORSE * max(began, 0.0):
         return []
-    first = int(result.metrics.coordinates["epoch"][int(np.argmax(wild))])
-    return [f"the run diverged by epoch {first}: shorten schedule.step, or set problem.radius"]
+    return [
+        f"the models end far worse than they began: loss {ended:.3g}, and {began:.3g} before the first epoch; shorten "
+        "schedule.step, or allow a larger privacy.epsilon"
+    ]
 
 
 def summary(result: "Outcome", name: str) -> dict[str, Any]:

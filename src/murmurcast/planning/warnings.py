@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from murmurcast._threads import side_by_side
 from murmurcast.data.assumptions import facts_of
 from murmurcast.data.partition import Partition
 from murmurcast.privacy import gaussian
@@ -100,7 +101,7 @@ def _corollary(plan: "Plan") -> list[str]:
     nodes, epochs = plan.network.nodes, plan.schedule.epochs
     if nodes**4 * epochs > _LINEAR_WORK:
         return ["Corollary not checked: the network is too large to try every receiver; try some with --observer"]
-    costs = np.array([plan.linear_common((observer,)) for observer in range(nodes)])
+    costs = np.array(list(side_by_side(plan.linear_common, [(observer,) for observer in range(nodes)])))
     observer, target = np.unravel_index(int(np.argmax(costs)), costs.shape)
     leaked = float(gaussian.epsilon(costs[observer, target], claim.delta))
     if leaked <= claim.epsilon:

@@ -32,6 +32,7 @@ class QuadraticTest(NamedTuple):
     optimum: Leaf
 
 
+@_check.by_name
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Quadratic:
     """One quadratic per node.

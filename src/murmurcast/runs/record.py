@@ -8,15 +8,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-import jax
 import numpy as np
-from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm, Round
 from murmurcast.data.assumptions import assumptions
-from murmurcast.engine import check, draws, noise
+from murmurcast.engine import check, draws, node, noise
 from murmurcast.engine.train import Record
 from murmurcast.planning.plan import Plan
 from murmurcast.privacy import discrete
@@ -127,7 +125,7 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         "format": LEDGER_FORMAT,
         "algorithm": algorithm.name,
         "rounds": " ".join(one.name for one in algorithm.rounds),
-        "start_sha256": hash_of_start(_starts(problem, seeds, precision)),
+        "start_sha256": hash_of_start(np.asarray(node.starts(problem, noise.roots(seeds), precision))),
         "start_gradients": check.first_state(algorithm, problem, np.float32).gradients,
         "epochs": algorithm.epochs,
         "delta": setup.budget.delta,
@@ -150,15 +148,6 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         variables |= {f"{one.name}_{name}": _of_round(one.name, *entry) for name, entry in found.variables.items()}
         variables |= _tables(one)
     return Labelled(variables, {}, attributes)
-
-
-def _starts(problem: Problem, seeds: tuple[int, ...], precision: Precision) -> NDArray[Any]:
-    """[seeds, ...] where nodes begin, as the engine has it."""
-
-    def start(root: jax.Array) -> jax.Array:
-        return problem.start(jax.random.wrap_key_data(noise.start_key(root))).astype(precision)
-
-    return np.asarray(jax.jit(jax.vmap(start))(noise.roots(seeds)))
 
 
 def _of_round(name: str, dims: tuple[str, ...], values: Any) -> Variable:

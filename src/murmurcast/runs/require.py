@@ -13,8 +13,7 @@ from murmurcast.privacy.conversion import NoiseSource
 from murmurcast.problems.base import Problem
 from murmurcast.problems.trust import data_facts
 from murmurcast.runs.record import promises_about_data
-
-LARGEST_SEED = 2**32 - 1
+from murmurcast.runs.validate import LARGEST_SEED
 
 
 def require_settings(
