@@ -87,6 +87,7 @@ def digits() -> Dataset:
 _NAMED: dict[str, Callable[[], Dataset]] = {"digits": digits, "least-squares": least_squares, "logistic": logistic}
 _FILES_TOO = f" (a file of your own ends in {', '.join(FORMATS)})"
 _FETCHED = {"mnist": mnist, "fashion-mnist": fashion_mnist}
+NAMES = (*_FETCHED, *_NAMED)
 
 
 def load(
@@ -107,7 +108,7 @@ def load(
         folder: Where the files of MNIST and Fashion-MNIST are looked for first. Paths do not start there.
     """
     required_path(name)
-    if name in _FETCHED or name in _NAMED:
+    if name in NAMES:
         for key, value in (("labels", labels), ("classes", classes)):
             if value is not None:
                 raise Error(
@@ -119,7 +120,7 @@ def load(
         return _NAMED[str(name)]()
     if Path(name).suffix in FORMATS or isinstance(name, Path) or os.path.exists(name):
         return from_file(name, labels=labels, classes=classes)
-    raise Error(f'"{name}" is not a data set', hint=_check.nearest(name, [*_FETCHED, *_NAMED]) + _FILES_TOO)
+    raise Error(f'"{name}" is not a data set', hint=_check.nearest(name, NAMES) + _FILES_TOO)
 
 
 def _images(

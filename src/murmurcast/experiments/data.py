@@ -26,7 +26,7 @@ def load_dataset(section: DataSection, folder: Path, on_stage: Stage) -> "Datase
 
     given: dict[str, Any] = {key: value for key in _ALL_SET_KEYS if (value := getattr(section, key)) is not None}
     is_file = Path(section.name).suffix in _FILES
-    for key in given:
+    for key in given if is_file or section.name in datasets.NAMES else ():  # else the name itself is the mistake
         if key not in (_FILE_KEYS if is_file else _SET_KEYS.get(section.name, ())):
             raise Error(f'data.{key} has no meaning with the set "{section.name}"', hint=f"remove {key}")
     on_stage(f"loading {Path(section.name).name}")
