@@ -196,6 +196,39 @@ def test_settings_of_another_kind(slip: Callable[[], object], words: str, way_ou
     refused(slip, words, way_out)
 
 
+def frame() -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({"u": [0.1, 0.2], "label": ["a", "b"]})
+
+
+@pytest.mark.parametrize("problem", [mc.SoftmaxRegression, mc.RidgeRegression])
+@pytest.mark.parametrize(
+    ("data", "words", "way_out"),
+    [
+        (mc.datasets.digits, "data is a Dataset, expected a partition", 'data.partition("iid", nodes=network.nodes)'),
+        (frame, "data is a DataFrame, expected a partition", "mc.datasets.load"),
+        (lambda: np.zeros((3, 2)), "data is a ndarray", '.partition("iid", nodes=4)'),
+        (lambda: None, "data is a NoneType", "mc.datasets.load"),
+    ],
+)
+def test_data_that_is_not_shared_out(problem: Any, data: Callable[[], Any], words: str, way_out: str) -> None:
+    refused(lambda: problem(data=data()), words, way_out)
+
+
+@pytest.mark.parametrize("load", [mc.datasets.load, mc.datasets.from_file])
+@pytest.mark.parametrize("given", [frame, lambda: np.zeros((3, 2)), lambda: 3])
+def test_a_table_is_not_the_name_of_one(load: Any, given: Callable[[], Any]) -> None:
+    refused(lambda: load(given()), "is given, expected the name of a set or of a file", "to_csv")
+
+
+def test_a_missing_file_is_looked_for_in_a_folder_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(lambda: mc.datasets.load("none.csv"), "none.csv does not exist", f"current folder, {tmp_path}")
+
+
 @pytest.mark.parametrize("noise", ["auto", 10.0])
 def test_an_epsilon_that_rounding_swallows_is_named(noise: Any) -> None:
     schedule = mc.Schedule(epochs=EPOCHS, noise_to_step=noise)

@@ -217,7 +217,8 @@ def readable(path: Path) -> None:
         if path.is_dir():
             raise Error(f"{path} is a folder", hint="name a file in it")
         if not path.exists():
-            raise Error(f"{path} does not exist", hint="check the path; relative paths start at the current folder")
+            here = "" if path.is_absolute() else f"; a relative path starts at the current folder, {Path.cwd()}"
+            raise Error(f"{path} does not exist", hint=f"check the path{here}")
         if not path.is_file():
             raise Error(f"{path} is not a regular file", hint="copy its content to a file first")
         path.open("rb").close()

@@ -55,6 +55,7 @@ file = "net.csv"
 z = "perron"
 [data]
 name = "my.csv"
+classes = 2
 [privacy]
 epsilon = 10.0
 [problem]

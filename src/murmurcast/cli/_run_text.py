@@ -30,8 +30,12 @@ def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
     """What may surprise about data, plan and algorithm."""
     partition = getattr(problem, "data", None)
     lines = [] if partition is None else list(partition.warnings)
-    from murmurcast.runs.record import why_nothing
+    from murmurcast.data.assumptions import partition_warnings
+    from murmurcast.problems.trust import data_facts
+    from murmurcast.runs.record import promises_about_data, why_nothing
 
+    if promises_about_data(algorithm, problem):
+        return [*lines, *partition_warnings(data_facts(problem), algorithm.setup.budget.unit)]
     reason = why_nothing(algorithm, problem)
     return [*lines, f"{algorithm.name}: {reason}: nothing is promised"] if reason else lines
 
@@ -69,6 +73,7 @@ def show_end(result: "Outcome", folder: Path) -> None:
             if cost and count > 1
             else []
         ),
+        *_tables.headed("Assumed", privacy["assumptions"]),
         ("Power", f"sent over budget {_range(sent)} in the last epoch, at most {loudest:.3g} in any"),
         ("Channel", f"{int(result.final('channel_uses'))} uses"),
         ("Nodes", f"lie {float(result.final('consensus_error').mean()):.3g} from their mean (root mean square)"),

@@ -13,6 +13,7 @@ import numpy as np
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm, Round
+from murmurcast.data.assumptions import assumptions
 from murmurcast.engine import check, draws, node, noise
 from murmurcast.engine.train import Record
 from murmurcast.planning.plan import Plan
@@ -20,7 +21,7 @@ from murmurcast.privacy import discrete
 from murmurcast.privacy.conversion import epsilon_of, mu_of, note
 from murmurcast.privacy.releases import Releases
 from murmurcast.problems.base import Problem
-from murmurcast.problems.trust import why_not_bounded
+from murmurcast.problems.trust import data_facts, why_not_bounded
 from murmurcast.runs.labelled import Labelled, Variable
 from murmurcast.runs.result import LEDGER_FORMAT, hash_of_start
 
@@ -53,6 +54,11 @@ def metrics(algorithm: Algorithm, seeds: tuple[int, ...], records: list[tuple[Re
 def promised(algorithm: Algorithm, problem: Problem) -> tuple[Releases, ...]:
     """What is promised on this problem: nothing that goes further than its proof."""
     return () if why_nothing(algorithm, problem) else algorithm.releases
+
+
+def promises_about_data(algorithm: Algorithm, problem: Problem) -> bool:
+    """Whether something is promised about what data can move: where nothing leaves a node, nothing can be."""
+    return any(part.ratio.any() for part in promised(algorithm, problem))
 
 
 def claimed(algorithm: Algorithm, problem: Problem) -> tuple[Releases, ...]:
@@ -133,6 +139,7 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         "law": algorithm.releases[0].law.name if algorithm.releases else "none",
         **({"dim": problem.dim, "sampler_error": discrete.SAMPLER_ERROR} if _is_secure(algorithm) else {}),
         **algorithm.settings,
+        **data_facts(problem).as_attributes(),
     }
     for one in algorithm.rounds:
         found = one.channel.entries()
@@ -187,6 +194,9 @@ def info(
             "basis": words,
             "caveat": caveat,
             "weaker": [{"against": part.against, "epsilon": _worst_epsilon(part, budget.delta)} for part in parts[1:]],
+            "assumptions": list(
+                assumptions(data_facts(problem), budget.unit) if promises_about_data(algorithm, problem) else ()
+            ),
             "noise_source": budget.noise_source,
             "note": note(budget.noise_source),
         },
