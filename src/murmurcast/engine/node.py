@@ -50,18 +50,25 @@ def local(problem: Problem, mine: Data, key: jax.Array) -> Local:
     )
 
 
-def starts(problem: Problem, roots: Any, dtype: Any) -> jax.Array:
+def starts(problem: Problem, roots: Any, dtype: Any) -> NDArray[Any]:
     """[seeds, ...] where all nodes begin, or [seeds, nodes, ...] where each has a point of its own."""
+    constants = []
 
     def of_seed(key: jax.Array) -> jax.Array:
-        return problem.start(jax.random.wrap_key_data(key)).astype(dtype)
+        point = problem.start(jax.random.wrap_key_data(key))
+        if isinstance(point, np.ndarray):
+            constants.append(point)
+        return jnp.asarray(point).astype(dtype)
 
-    return jax.jit(lambda roots: jax.vmap(of_seed)(noise.start_key(roots)))(roots)
+    jax.eval_shape(of_seed, jax.ShapeDtypeStruct((2,), np.uint32))
+    if constants:
+        return np.broadcast_to(constants[0].astype(dtype), (len(roots), *constants[0].shape))
+    return np.asarray(jax.jit(lambda roots: jax.vmap(of_seed)(noise.start_key(roots)))(roots))
 
 
 def points(problem: Problem, roots: Any, numbers: NDArray[np.int32], dtype: Any) -> NDArray[Any]:
     """[nodes, seeds, ...] where the nodes of these numbers begin."""
-    found = np.asarray(starts(problem, roots, dtype))
+    found = starts(problem, roots, dtype)
     if found.ndim == 1 + len(problem.shape):
         return np.broadcast_to(found, (len(numbers), *found.shape))
     return found.swapaxes(0, 1)[numbers]

@@ -201,7 +201,8 @@ def _valid_links(gains: ArrayLike | csr_array) -> csr_array:
         raise Error("a network needs at least 2 nodes", hint="give a gain matrix of 2 x 2 or larger")
     links.sum_duplicates()
     _forbid(links, ~np.isfinite(links.data), "not a finite number", "replace it by a number, or by 0 for no link")
-    _forbid(links, links.data < 0, "negative", _hint_for_negative(links.data))
+    if (links.data < 0).any():
+        _forbid(links, links.data < 0, "negative", _hint_for_negative(links.data))
     links.eliminate_zeros()
     extreme = (links.data < 1e-30) | (links.data > 1e30)
     _forbid(links, extreme, "outside 1e-30 to 1e30", "give 0 for no link, or other units")

@@ -136,9 +136,9 @@ class OnExamples(ABC):
         squares = np.square(features).sum(axis=1)
         return float(squares.mean() if self.batch is None else squares.max())
 
-    def start(self, key: jax.Array) -> jax.Array:  # noqa: ARG002
+    def start(self, key: jax.Array) -> jax.Array | FloatArray:  # noqa: ARG002
         """All begin at 0."""
-        return jnp.zeros(self.shape)
+        return np.zeros(self.shape)
 
     def project(self, model: jax.Array) -> jax.Array:
         """The nearest point of Omega."""

@@ -125,7 +125,7 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         "format": LEDGER_FORMAT,
         "algorithm": algorithm.name,
         "rounds": " ".join(one.name for one in algorithm.rounds),
-        "start_sha256": hash_of_start(np.asarray(node.starts(problem, noise.roots(seeds), precision))),
+        "start_sha256": hash_of_start(node.starts(problem, noise.roots(seeds), precision)),
         "start_gradients": check.first_state(algorithm, problem, np.float32).gradients,
         "epochs": algorithm.epochs,
         "delta": setup.budget.delta,
