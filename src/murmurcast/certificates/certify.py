@@ -14,6 +14,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.method import Method
 from murmurcast.certificates.read import data_of
+from murmurcast.certificates.rebuilt import Rebuild, not_rebuilt
 from murmurcast.certificates.recompute import RunAccount, Tier, account_of
 from murmurcast.errors import Error
 from murmurcast.privacy.conversion import EXACT, Curve, note
@@ -87,13 +88,19 @@ class Certified(NamedTuple):
     weaker: tuple[tuple[str, FloatArray], ...] = ()
 
 
-def certify(runs: Result | Sequence[Result], delta: float | None = None, methods: Sequence[Method] = ()) -> Certified:
+def certify(
+    runs: Result | Sequence[Result],
+    delta: float | None = None,
+    methods: Sequence[Method] = (),
+    rebuild: Rebuild = not_rebuilt,
+) -> Certified:
     """Recomputes what runs cost from their ledgers, and compares it with what they promised.
 
     Args:
         runs: One run, or several on the same data by the same nodes, which compose.
         delta: Failure probability for epsilon; by default the runs'.
         methods: Methods of your own whose accounts may be asked: code that a run names is never run by itself.
+        rebuild: Makes a run's plan anew from its experiment, to compare every table with it; `murmurcast.certify` does.
 
     Guarantees:
         Unit: the ledger's; record level only with gradients at the public mixed point.
@@ -111,7 +118,7 @@ def certify(runs: Result | Sequence[Result], delta: float | None = None, methods
     if delta is not None:
         _check.fraction(delta=delta)
     _require_same_data(together)
-    return _composed([account_of(run, methods) for run in together], delta)
+    return _composed([account_of(run, methods, rebuild) for run in together], delta)
 
 
 def _composed(accounts: list[RunAccount], delta: float | None) -> Certified:
