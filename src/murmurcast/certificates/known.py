@@ -27,7 +27,7 @@ def require_known(run: Result, ledger: Ledger, methods: Sequence[Method] = ()) -
     attributes = ATTRIBUTES | {f"{one}_{name}" for one in rounds for name in ATTRIBUTES_OF_A_ROUND}
     attributes |= _settings(run, ledger, methods)
     variables = VARIABLES | {f"{one}_{name}" for one in rounds for name in VARIABLES_OF_A_ROUND}
-    tables = tuple(f"{one}_{part}" for one in rounds for part in TABLES_OF_A_ROUND) + (OF_A_PROMISE,)
+    tables = (OF_A_PROMISE, *(f"{one}_{part}" for one in rounds for part in TABLES_OF_A_ROUND))
     for name in sorted(map(str, ledger.data.attrs)):
         if name not in attributes:
             ledger.refuse(f"says its {name[:60]}, which means nothing here")

@@ -62,21 +62,22 @@ def require_as_rebuilt(run: Result, ledger: Ledger, rebuilt: Rebuilt) -> None:
             refuse(ledger.run, f"its {name} is {told} in run.json, and its experiment makes it {expected}")
     if rebuilt.evaluated and np.asarray(run.metrics["epoch"]).tolist() != list(rebuilt.evaluated):
         refuse(ledger.run, "the metrics are of other epochs than its experiment has evaluated")
-    if rebuilt.ledger is None:
-        return
+    if rebuilt.ledger is not None:
+        _require_same(ledger, rebuilt.ledger, is_whole=rebuilt.is_whole)
+
+
+def _require_same(ledger: Ledger, anew: Labelled, *, is_whole: bool) -> None:
+    """All of the new ledger is in the run's, and nothing else where it is whole."""
     held, tolerance = from_xarray(ledger.data), _COARSE if ledger.nodes > _COARSE_FROM else _TOLERANCE
-    for name, expected in rebuilt.ledger.attributes.items():
+    for name, expected in anew.attributes.items():
         if not _alike(held.attributes.get(name), expected, tolerance):
             ledger.refuse(f"has {name} {held.attributes.get(name)}, and its experiment makes it {expected}")
-    for name, table in rebuilt.ledger.variables.items():
+    for name, table in anew.variables.items():
         if name not in held.variables or not _same_table(held.variables[name].values, table.values, tolerance):
             ledger.refuse(f"has another {name} than its experiment leads to")
-    if not rebuilt.is_whole:
-        return
-    for kind in ("attributes", "variables"):
-        unknown = sorted(set(getattr(held, kind)) - set(getattr(rebuilt.ledger, kind)))
-        if unknown:
-            ledger.refuse(f"has {unknown[0][:60]}, to which its experiment does not lead")
+    unknown = sorted((set(held.attributes) - set(anew.attributes)) | (set(held.variables) - set(anew.variables)))
+    if unknown and is_whole:
+        ledger.refuse(f"has {unknown[0][:60]}, to which its experiment does not lead")
 
 
 def _pairs(told: Any, expected: dict[str, Any], above: str = "") -> dict[str, tuple[Any, Any]]:

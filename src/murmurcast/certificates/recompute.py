@@ -47,6 +47,7 @@ class RunAccount(NamedTuple):
         seeds: Of its noise; empty where no noise stands behind the number.
         formula: What the method's account comes to, in symbols.
         weaker: (adversary, [nodes] mu) of what is promised against weaker adversaries besides, recomputed.
+        overlapping: Whether every node has been given the cost of the one that pays most, because runs share records.
     """
 
     run: str
@@ -62,6 +63,7 @@ class RunAccount(NamedTuple):
     seeds: tuple[int, ...] = ()
     formula: str = ""
     weaker: tuple[tuple[str, FloatArray], ...] = ()
+    overlapping: bool = False
 
 
 def account_of(run: Result, methods: Sequence[Method] = (), rebuild: Rebuild = not_rebuilt) -> RunAccount:
