@@ -38,7 +38,13 @@ def shown(run: Result, methods: Sequence[Method] = ()) -> Result:
     why = _why_not_certified(run, methods)
     if not why:
         return run
-    struck_out: dict[str, Any] = {"epsilon": None, "against": "nobody", "weaker": [], "caveat": NOT_CERTIFIED, "basis": why}
+    struck_out: dict[str, Any] = {
+        "epsilon": None,
+        "against": "nobody",
+        "weaker": [],
+        "caveat": NOT_CERTIFIED,
+        "basis": why,
+    }
     names = [name for name in map(str, run.ledger.variables) if name.startswith("promised_mu")]
     ledger = run.ledger.assign({name: run.ledger[name] * 0 + np.inf for name in names})
     return replace(run, info=run.info | {"privacy": run.info["privacy"] | struck_out}, ledger=ledger)
