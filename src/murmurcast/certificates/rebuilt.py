@@ -18,6 +18,7 @@ from murmurcast.runs.result import Result
 _TOLERANCE = 1e-5  # relative: programs are solved to finite accuracy, and other machines round otherwise
 _COARSE = 1e-3  # the same for networks of so many nodes that a first-order method solves them
 _COARSE_FROM = 1000  # nodes
+_METRIC_TOLERANCE = 1e-3  # absolute and relative: sums over the test part in float32
 _ROWS = 4096
 NO_EXPERIMENT = (
     "the ledger's tables are those of the plan: there is no experiment from which it could be made anew and compared"
@@ -32,6 +33,7 @@ class Rebuilt(NamedTuple):
         info: What run.json says of such a run, as far as it could be made anew.
         is_whole: Whether the ledger is all of it, so that the run's may hold nothing else.
         evaluated: The epochs at which such a run is evaluated; () where that is not known.
+        final: [seeds, nodes] metrics that the published models reach on the test part, by name.
         not_compared: A line for each thing that must be taken on trust.
     """
 
@@ -39,6 +41,7 @@ class Rebuilt(NamedTuple):
     info: dict[str, Any] = {}  # noqa: RUF012 - never changed
     is_whole: bool = False
     evaluated: tuple[int, ...] = ()
+    final: dict[str, NDArray[Any]] = {}  # noqa: RUF012 - never changed
     not_compared: tuple[str, ...] = ()
 
 
@@ -64,6 +67,11 @@ def require_as_rebuilt(run: Result, ledger: Ledger, rebuilt: Rebuilt) -> None:
         refuse(ledger.run, "the metrics are of other epochs than its experiment has evaluated")
     if rebuilt.ledger is not None:
         _require_same(ledger, rebuilt.ledger, is_whole=rebuilt.is_whole)
+    for name, values in rebuilt.final.items():
+        if name not in run.metrics or not np.allclose(
+            run.final(name), values, rtol=_METRIC_TOLERANCE, atol=_METRIC_TOLERANCE, equal_nan=True
+        ):
+            refuse(ledger.run, f"the published models have another {name} than the metrics say")
 
 
 def _require_same(ledger: Ledger, anew: Labelled, *, is_whole: bool) -> None:
