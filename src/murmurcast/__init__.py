@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from murmurcast.algorithms.power_controlled import power_controlled
     from murmurcast.algorithms.push_pull import push_pull
     from murmurcast.audits.audit import Audit, AuditOptions, audit
-    from murmurcast.certificates.certify import certify
+    from murmurcast.certificates.compare import compare
     from murmurcast.data import datasets
     from murmurcast.errors import Error, Infeasible, NotConnected
     from murmurcast.experiments.build import Experiment
+    from murmurcast.experiments.certify import certify
     from murmurcast.experiments.load import load
     from murmurcast.network import gains, topologies
     from murmurcast.network import weights as mixing
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from murmurcast.problems.softmax import SoftmaxRegression
     from murmurcast.reports import plots as figures
     from murmurcast.reports.runs import report
-    from murmurcast.runs.compare import compare
     from murmurcast.runs.result import Result, load_run
     from murmurcast.runs.run import RunOptions, run
 
@@ -76,8 +76,8 @@ _HOME = {
     "SoftmaxRegression": "problems.softmax",
     "audit": "audits.audit",
     "central_dp": "algorithms.central_dp",
-    "certify": "certificates.certify",
-    "compare": "runs.compare",
+    "certify": "experiments.certify",
+    "compare": "certificates.compare",
     "datasets": "data.datasets",
     "decor": "algorithms.decor",
     "figures": "reports.plots",

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import murmurcast as mc
 from murmurcast.runs import result as results
+from murmurcast.runs import sealed
 from murmurcast.runs.labelled import from_xarray
 from tests.certificates.ledger_edits import hashed_anew, make_plan, quadratic
 from tests.fuzz.corruptions import (
@@ -188,7 +189,7 @@ def spoilt_variable(data: st.DataObject, dataset: xr.Dataset) -> xr.Dataset:
 @fuzz(12)
 def test_figures_and_ledger_forged(folder: Path, true: list[Done], name: str, data: st.DataObject) -> None:
     with np.errstate(all="ignore"):
-        changed = spoilt_variable(data, results._dataset((folder / "ours" / name).read_bytes()))
+        changed = spoilt_variable(data, sealed.dataset((folder / "ours" / name).read_bytes(), name))
         content = from_xarray(changed).to_netcdf()
     with forged(folder / "ours", name, content):
         require_true_or_caught(folder, true)

@@ -9,15 +9,18 @@ from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.tables import row_of
+from murmurcast.errors import Error
+from murmurcast.network.weights import Z, perron, z_diagonal
 from murmurcast.privacy import discrete
 from murmurcast.privacy.releases import GAUSSIAN, Law, Releases
 from murmurcast.privacy.releases import exposed_ratio as exposed_ratio
 
 TOLERANCE = 1e-9  # relative: far above rounding, far below any change that matters
+_Z_TOLERANCE = 1e-7  # relative: where nodes hardly mix, other machines round z to other digits
 _EPOCHS_PER_CHUNK = 4096
 
 
@@ -93,6 +96,14 @@ class Account(Protocol):
 
     def __call__(self, ledger: LedgerTables, /) -> tuple[Releases, ...]:
         """One for every adversary that anything is promised against, the strongest first."""
+        ...
+
+
+class NoiseSent(Protocol):
+    """How much noise a ledger claims there is in a signal."""
+
+    def __call__(self, ledger: LedgerTables, epochs: "NDArray[np.int64]", /) -> FloatArray:
+        """[these epochs, nodes] the standard deviation of every coordinate's noise, in what leaves the antenna."""
         ...
 
 
@@ -179,6 +190,36 @@ def require_row_stochastic(ledger: LedgerTables, amplitude: FloatArray, sends: F
         arriving = np.bincount(receiver, gain * loud[sender], ledger.nodes)
         if not np.allclose(factor * arriving * here, share * here, rtol=TOLERANCE, atol=TOLERANCE):
             ledger.refuse("has amplitudes, gains and model_receiving_heard that do not belong together")
+
+
+def require_z(ledger: LedgerTables, amplitude: FloatArray, starts: tuple[Z, ...]) -> None:
+    """What gradients are divided by follows from the ledger's own weights: by the recursion, or its limit.
+
+    Ends that are fixed beforehand change neither: z is that of the whole network.
+
+    Args:
+        ledger: The ledger, of row-stochastic weights.
+        amplitude: [rows, nodes] of the models.
+        starts: How z may have begun.
+    """
+    heard, degree = ledger.table("model_receiving_heard")[0], np.bincount(ledger.links("model")[0], None, ledger.nodes)
+    if (degree < 1).any():
+        ledger.refuse("has a node without links")
+    arriving = csr_array(gains(ledger, "model").T @ diags_array(amplitude[0]))
+    own = diags_array(1 - degree / ledger.number("normaliser"))
+    weights, z = csr_array(diags_array(heard) @ arriving + own), ledger.table("model_receiving_z")
+    # Only the recursion begins at 1, and only it changes.
+    recursive = "recursive" in starts and np.allclose(z[0], 1, rtol=_Z_TOLERANCE)
+    try:
+        expected = z_diagonal(weights, ledger.epochs, "recursive") if recursive else perron(weights)[None]
+    except Error as problem:
+        ledger.refuse(f"has a model_receiving_z that no plan has: {problem}")
+    for first in range(1, ledger.epochs + 1 if recursive else len(z) + 1, _EPOCHS_PER_CHUNK):
+        here = np.arange(first, min(first + _EPOCHS_PER_CHUNK, ledger.epochs + 1))
+        off = np.abs(row_of(z, here) / row_of(expected, here) - 1)
+        if not (off <= _Z_TOLERANCE).all():
+            node = int(np.argmax(off.max(axis=0)))
+            ledger.refuse(f"has a model_receiving_z of node {node} that does not follow from its gains and amplitudes")
 
 
 def require_grid(ledger: LedgerTables, schedule: FloatArray, amplitude: FloatArray, noise: FloatArray) -> None:

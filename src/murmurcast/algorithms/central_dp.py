@@ -14,7 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from murmurcast._check import FloatArray
 from murmurcast.algorithms.account import LedgerTables, exposed_ratio, law_of, sensitivity
 from murmurcast.algorithms.base import NOISE, Algorithm, Local, Model, Publish, Round, proved, require_publish
 from murmurcast.algorithms.method import Method
@@ -125,6 +127,11 @@ def account(ledger: LedgerTables) -> tuple[Releases, ...]:
     return (Releases(law_of(ledger), ratio, "trusted server"),)
 
 
+def noise_sent(ledger: LedgerTables, epochs: NDArray[np.int64]) -> FloatArray:
+    """rho/sqrt(K), a node's part of the server's noise."""
+    return np.asarray(row_of(ledger.table("gradient_sending_noise"), epochs))
+
+
 METHOD = Method(
     name="central-dp",
     make=central_dp,
@@ -134,4 +141,5 @@ METHOD = Method(
     formula="mu_j^2 = sum over t < T of (S_j / rho_t+1)^2",
     needs="two-way links, as the plan does",
     reference="Bassily, Smith, Thakurta 2014, with full batches",
+    noise_sent=noise_sent,
 )

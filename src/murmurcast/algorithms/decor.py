@@ -12,8 +12,10 @@ Channel uses: 1 per epoch.
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from murmurcast import _check
+from murmurcast._check import FloatArray
 from murmurcast.algorithms import account as accounts
 from murmurcast.algorithms.base import Algorithm, Draw, Local, Model, Round, Settings, State, proved, start
 from murmurcast.algorithms.method import Method
@@ -92,12 +94,22 @@ def account(ledger: accounts.LedgerTables) -> tuple[Releases, ...]:
     tables = {"sending": Sending._fields, "receiving": Receiving._fields}
     ledger.require_tables(*(f"model_{part}_{name}" for part, fields in tables.items() for name in fields))
     ledger.text("model_channel", ("air",))
-    accounts.require_row_stochastic(ledger, accounts.above_zero(ledger, "model_sending_amplitude"), None)
+    amplitude = accounts.above_zero(ledger, "model_sending_amplitude")
+    accounts.require_row_stochastic(ledger, amplitude, None)
+    accounts.require_z(ledger, amplitude, ("perron",))
     names = ("model_sending_own", "model_sending_shared", "model_receiving_z")
     own, shared, z = (accounts.constant(ledger, name) for name in names)
     push, schedule = ledger.per_epoch("model_receiving_step")[:, None] / z, ledger.per_epoch("model_sending_schedule")
     known = (accounts.sensitivity(ledger), push, schedule, accounts.gains(ledger, "model"))
     return cancelling_releases(*known, (own, shared))
+
+
+def noise_sent(ledger: accounts.LedgerTables, epochs: NDArray[np.int64]) -> FloatArray:
+    """sqrt(p) std_t (own^2 + d shared^2)^(1/2): of a node's own noise and that of its d pairs together."""
+    amplitude, own, shared = (ledger.table(f"model_sending_{name}")[0] for name in ("amplitude", "own", "shared"))
+    pairs = np.bincount(ledger.links("model")[0], minlength=ledger.nodes)
+    schedule = ledger.per_epoch("model_sending_schedule")[epochs - 1]
+    return np.asarray(schedule[:, None] * amplitude * np.sqrt(own**2 + pairs * shared**2))
 
 
 METHOD = Method(
@@ -108,4 +120,5 @@ METHOD = Method(
     promises="against an eavesdropper; with one node besides; against everybody",
     reference="Allouah et al.: The privacy power of correlated noise in decentralized learning, 2024",
     needs="two-way links",
+    noise_sent=noise_sent,
 )

@@ -4,7 +4,7 @@ import inspect
 from typing import Any, Literal, NamedTuple, Protocol, get_args, get_origin, get_type_hints
 
 from murmurcast import _check
-from murmurcast.algorithms.account import Account
+from murmurcast.algorithms.account import Account, NoiseSent
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.errors import Error
 
@@ -46,6 +46,8 @@ class Method(NamedTuple):
         needs: What it asks of the network, in words; empty for nothing but what every network is.
         secure: Whether it can draw its noise on a grid, as secure noise needs.
         sends: Whether anything leaves a node.
+        noise_sent: How much noise a ledger claims, for comparison with the energy that was sent; None where that is
+            not known.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Method(NamedTuple):
     needs: str = ""
     secure: bool = False
     sends: bool = True
+    noise_sent: NoiseSent | None = None
 
     @property
     def reason(self) -> str:

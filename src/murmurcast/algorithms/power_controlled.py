@@ -17,8 +17,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from murmurcast import _check
+from murmurcast._check import FloatArray
 from murmurcast.algorithms.account import (
     LedgerTables,
     above_zero,
@@ -26,6 +28,7 @@ from murmurcast.algorithms.account import (
     law_of,
     require_grid,
     require_row_stochastic,
+    require_z,
     sensitivity,
 )
 from murmurcast.algorithms.base import (
@@ -199,6 +202,7 @@ def account_of_sent(ledger: LedgerTables, channel: str) -> tuple[Releases, ...]:
     amplitude = above_zero(ledger, "model_sending_amplitude", sends)
     z = above_zero(ledger, "model_receiving_z")
     require_row_stochastic(ledger, amplitude, sends)
+    require_z(ledger, amplitude, ("recursive", "perron"))
     steps, schedule = ledger.per_epoch("model_receiving_step"), ledger.per_epoch("model_sending_schedule")
     noise, epochs = ledger.table("model_sending_noise"), np.arange(1, ledger.epochs + 1)
     if secure:
@@ -208,6 +212,12 @@ def account_of_sent(ledger: LedgerTables, channel: str) -> tuple[Releases, ...]:
         taking_part = None if sends is None else row_of(sends, epochs)
         ratio = exposed_ratio(sensitivity(ledger), steps[:, None] / row_of(z, epochs), std, taking_part)
     return (Releases(law_of(ledger), ratio, "everybody"),)
+
+
+def noise_sent(ledger: LedgerTables, epochs: NDArray[np.int64]) -> FloatArray:
+    """sqrt((1 - alpha) p) sigma_t."""
+    schedule = ledger.per_epoch("model_sending_schedule")[epochs - 1]
+    return np.asarray(schedule[:, None] * row_of(ledger.table("model_sending_noise"), epochs))
 
 
 def require_gradient_at(gradient_at: str) -> None:
@@ -226,4 +236,5 @@ METHOD = Method(
     "Networks, Algorithm 1",
     needs="two-way links",
     secure=True,
+    noise_sent=noise_sent,
 )

@@ -14,6 +14,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.method import Method
 from murmurcast.certificates.read import data_of
+from murmurcast.certificates.rebuilt import Rebuild, not_rebuilt
 from murmurcast.certificates.recompute import RunAccount, Tier, account_of
 from murmurcast.errors import Error
 from murmurcast.privacy.conversion import EXACT, Curve, note
@@ -87,13 +88,19 @@ class Certified(NamedTuple):
     weaker: tuple[tuple[str, FloatArray], ...] = ()
 
 
-def certify(runs: Result | Sequence[Result], delta: float | None = None, methods: Sequence[Method] = ()) -> Certified:
+def certify(
+    runs: Result | Sequence[Result],
+    delta: float | None = None,
+    methods: Sequence[Method] = (),
+    rebuild: Rebuild = not_rebuilt,
+) -> Certified:
     """Recomputes what runs cost from their ledgers, and compares it with what they promised.
 
     Args:
         runs: One run, or several on the same data by the same nodes, which compose.
         delta: Failure probability for epsilon; by default the runs'.
         methods: Methods of your own whose accounts may be asked: code that a run names is never run by itself.
+        rebuild: Makes a run's plan anew from its experiment, to compare every table with it; `murmurcast.certify` does.
 
     Guarantees:
         Unit: the ledger's; record level only with gradients at the public mixed point.
@@ -110,8 +117,8 @@ def certify(runs: Result | Sequence[Result], delta: float | None = None, methods
     together = listed([runs] if isinstance(runs, Result) else runs)
     if delta is not None:
         _check.fraction(delta=delta)
-    _require_same_data(together)
-    return _composed([account_of(run, methods) for run in together], delta)
+    accounts = [account_of(run, methods, rebuild) for run in together]
+    return _composed(accounts if _same_data(together) else _wherever_a_record_lies(accounts), delta)
 
 
 def _composed(accounts: list[RunAccount], delta: float | None) -> Certified:
@@ -139,7 +146,7 @@ def _composed(accounts: list[RunAccount], delta: float | None) -> Certified:
             hint="certify fewer runs together, or choose a larger delta",
         )
     basis = "the promise does not hold" if problems else ": ".join((_formula(accounts, tier), *dict.fromkeys(reasons)))
-    together = "; over runs mu_j^2 adds up" if len(accounts) > 1 and not (problems or reasons) else ""
+    together = _adding_up(accounts) if len(accounts) > 1 and not (problems or reasons) else ""
     return Certified(
         tier=tier,
         unit=accounts[0].unit,
@@ -166,6 +173,12 @@ def _formula(accounts: list[RunAccount], tier: Tier) -> str:
     return ": ".join((_IN_SHORT[tier], *(("; ".join(symbols),) if symbols else ())))
 
 
+def _adding_up(accounts: list[RunAccount]) -> str:
+    if any(account.overlapping for account in accounts):
+        return "; for records in all of the runs, wherever they lie: mu^2 = sum over runs of the largest mu_j^2"
+    return "; over runs mu_j^2 adds up"
+
+
 def _against_weaker(accounts: list[RunAccount], delta: float) -> tuple[tuple[str, FloatArray], ...]:
     """Of one run: over several, costs against different adversaries are not added up."""
     if len(accounts) > 1:
@@ -188,25 +201,50 @@ def _common(curves: list[Curve]) -> Curve:
 
 
 def _require_alike(accounts: list[RunAccount]) -> None:
-    for name, found in (
-        ("units", {account.unit for account in accounts}),
-        ("numbers of nodes", {len(account.mu) for account in accounts}),
-    ):
-        if len(found) > 1:
-            raise Error(
-                f"the runs have different {name} ({', '.join(map(str, sorted(found, key=str)))})",
-                hint="costs add up only for the same unit and the same nodes: name runs that share them",
-            )
+    _require_same("units", [account.unit for account in accounts])
+    _require_same("numbers of nodes", [len(account.mu) for account in accounts])
 
 
-def _require_same_data(runs: Sequence[Result]) -> None:
+def _require_same(name: str, values: Sequence[object]) -> None:
+    found = set(values)
+    if len(found) > 1:
+        raise Error(
+            f"the runs have different {name} ({', '.join(map(str, sorted(found, key=str)))})",
+            hint="costs add up only for the same unit and the same nodes: name runs that share them",
+        )
+
+
+def _same_data(runs: Sequence[Result]) -> bool:
     """As far as experiments tell: what lies at another node, or is another's, does not add up node by node."""
     told = [data for run in runs if (data := data_of(run)) is not None]
-    if any(data != told[0] for data in told):
+    return all(data == told[0] for data in told)
+
+
+def _wherever_a_record_lies(accounts: list[RunAccount]) -> list[RunAccount]:
+    """The same runs where sets may overlap: a record may lie at any node of each, at the one that pays most too.
+
+    So every node is given each run's largest cost. A node's whole data may be spread over all nodes of another run:
+    of that nothing follows.
+    """
+    _require_same("units", [account.unit for account in accounts])
+    if accounts[0].unit != "record":
         raise Error(
-            "the runs' experiments name different data, or share it out differently: their costs do not add up",
-            hint="name runs with the same [data]; runs on other data are certified by themselves",
+            "the runs' experiments name different data, or share it out differently: what a node holds in one may be "
+            "spread over many nodes of the other, so costs do not add up node by node; records in both pay for both",
+            hint="name runs with the same [data]; for unit record, runs on overlapping data do add up",
         )
+    most = max(len(account.mu) for account in accounts)
+
+    def everywhere(account: RunAccount) -> RunAccount:
+        worst = next(word for word in ("costs more", "costs less", *account.verdicts) if word in account.verdicts)
+        return account._replace(
+            mu=np.full(most, account.mu.max()),
+            promised_mu=np.full(most, account.promised_mu.max()),
+            verdicts=(worst,) * most,
+            overlapping=True,
+        )
+
+    return [everywhere(account) for account in accounts]
 
 
 def _require_fresh_noise(accounts: list[RunAccount]) -> None:
@@ -227,9 +265,12 @@ def _assumed_of_all(accounts: list[RunAccount]) -> tuple[str, ...]:
     found = dict.fromkeys(line for account in accounts for line in account.assumptions)
     if len(accounts) == 1:
         return tuple(found)
+    overlapping = any(account.overlapping for account in accounts)
     return (
         *found,
-        "all runs are of the same data by the same nodes",
+        "a record that is in several runs is at one node of each; it pays for all of them"
+        if overlapping
+        else "all runs are of the same data by the same nodes",
         "how many runs there are and what each costs was fixed before the first; else what was fixed in all counts",
     )
 

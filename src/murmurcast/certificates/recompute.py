@@ -16,8 +16,11 @@ from murmurcast.algorithms import registry
 from murmurcast.algorithms.account import TOLERANCE
 from murmurcast.algorithms.method import Method
 from murmurcast.certificates.data import assumed_of_data
+from murmurcast.certificates.known import require_known
 from murmurcast.certificates.ledger import LARGEST_NUMBER, Ledger, refuse, said
+from murmurcast.certificates.power import require_noise_sent, require_silence
 from murmurcast.certificates.read import curve_of, read, require_epsilon
+from murmurcast.certificates.rebuilt import Rebuild, not_rebuilt, require_as_rebuilt
 from murmurcast.errors import Error
 from murmurcast.privacy import conversion
 from murmurcast.privacy.certificate import PLAIN_BOUND
@@ -45,6 +48,7 @@ class RunAccount(NamedTuple):
         seeds: Of its noise; empty where no noise stands behind the number.
         formula: What the method's account comes to, in symbols.
         weaker: (adversary, [nodes] mu) of what is promised against weaker adversaries besides, recomputed.
+        overlapping: Whether every node has been given the cost of the one that pays most, because runs share records.
     """
 
     run: str
@@ -60,16 +64,36 @@ class RunAccount(NamedTuple):
     seeds: tuple[int, ...] = ()
     formula: str = ""
     weaker: tuple[tuple[str, FloatArray], ...] = ()
+    overlapping: bool = False
 
 
-def account_of(run: Result, methods: Sequence[Method] = ()) -> RunAccount:
-    """What one run costs every node, from its ledger, beside what it promised.
+def account_of(run: Result, methods: Sequence[Method] = (), rebuild: Rebuild = not_rebuilt) -> RunAccount:
+    """What one run costs every node, from its ledger, beside what it promised; then all that can be compared with it.
 
     Args:
         run: The run.
         methods: Methods of your own whose accounts may be asked, besides those of the house.
+        rebuild: Makes the run's plan anew from its experiment, a second check beside the ledger's own tables.
     """
     ledger = read(run)
+    found = _from_tables(run, ledger, methods)
+    if not {"costs more", "costs less"}.isdisjoint(found.verdicts):  # there is nothing worse to say of it
+        return found
+    require_known(run, ledger, methods)
+    if found.reason:
+        return found
+    method = _method(ledger, methods)
+    if not method.sends:
+        require_silence(run, ledger)
+    elif method.noise_sent is not None:
+        require_noise_sent(run, ledger, method.noise_sent)
+    rebuilt = rebuild(run)
+    require_as_rebuilt(run, ledger, rebuilt)
+    return found._replace(assumptions=(*found.assumptions, *rebuilt.not_compared))
+
+
+def _from_tables(run: Result, ledger: Ledger, methods: Sequence[Method]) -> RunAccount:
+    """From the ledger's tables alone."""
     promised = ledger.per_node("promised_mu", infinite=True)
     require_epsilon(run, ledger, promised)
     unit, delta, curve = ledger.text("unit"), ledger.number("delta"), curve_of(run, ledger)

@@ -17,6 +17,14 @@ Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a value, such as privacy.epsilon=2. Repeatable."),
 ]
+OwnMethods = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        metavar="PACKAGE.MODULE:NAME",
+        help="A method of your own whose account may be asked. Repeatable; code that a run names is never run.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 

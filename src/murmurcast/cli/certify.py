@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from murmurcast import _check
-from murmurcast.cli._options import AsJson, complain, echo_json, json_text
+from murmurcast.cli._options import AsJson, OwnMethods, complain, echo_json, json_text
 from murmurcast.errors import Altered, Error
 
 if TYPE_CHECKING:
     from murmurcast._check import FloatArray
+    from murmurcast.algorithms.method import Method
     from murmurcast.certificates.certify import Certified
     from murmurcast.runs.result import Result
 
@@ -32,12 +33,12 @@ def certify(
             help="Where to write it as JSON. Default: RUN/certificate.json, for one run that earns a certificate.",
         ),
     ] = None,
-    method: Annotated[
-        list[str] | None,
+    method: OwnMethods = None,
+    data: Annotated[
+        Path | None,
         typer.Option(
-            "--method",
-            metavar="PACKAGE.MODULE:NAME",
-            help="A method of your own whose account may be asked. Repeatable; code that a run names is never run.",
+            metavar="DIR",
+            help="Where the experiment's file of data lies. Default: the run's folder, or one or two above it.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -54,7 +55,7 @@ def certify(
         murmurcast certify runs/monday runs/tuesday --out both.json
     """
     from murmurcast.algorithms import registry
-    from murmurcast.certificates.certify import certify as recompute
+    from murmurcast.experiments.certify import certify as recompute
     from murmurcast.runs.result import CERTIFICATE, load_run
 
     own = [registry.own(name) for name in method or []]
@@ -66,10 +67,10 @@ def certify(
         _require_free(out)
     try:
         loaded = [load_run(folder) for folder in runs]
-        found = recompute(_named(loaded, runs), delta, own)
+        found = recompute(_named(loaded, runs), delta, own, data)
         values = _as_dict(found, loaded, runs)
     except Altered as problem:
-        for path in (out, *(folder / CERTIFICATE for folder in runs if _is_altered(folder))):
+        for path in (out, *(folder / CERTIFICATE for folder in runs if _is_altered(folder, own, data))):
             _withdraw(path)
         complain(str(problem), problem.hint)
         raise typer.Exit(1) from None
@@ -96,13 +97,13 @@ def _require_once(runs: list[Path]) -> None:
             raise Error(f"{folder} is given twice", hint="name each run once: it was sent once")
 
 
-def _is_altered(folder: Path) -> bool:
+def _is_altered(folder: Path, methods: "list[Method]", data: Path | None) -> bool:
     """Whether this run by itself is refused."""
-    from murmurcast.certificates.recompute import account_of
+    from murmurcast.experiments.certify import certify as recompute
     from murmurcast.runs.result import load_run
 
     try:
-        account_of(load_run(folder))
+        recompute(load_run(folder), None, methods, data)
     except Altered:
         return True
     return False

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from murmurcast.cli._options import AsJson, echo_json, require_figure
+from murmurcast.cli._options import AsJson, OwnMethods, echo_json, require_figure
 
 
 def compare(
@@ -19,6 +19,7 @@ def compare(
     ] = None,
     mark: Annotated[float | None, typer.Option(hidden=True, help="The former name of --target.")] = None,
     figure: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the curves as .png, .pdf or .svg.")] = None,
+    method: OwnMethods = None,
     as_json: AsJson = False,
 ) -> None:
     """Set runs side by side: where they ended, how far seeds and nodes lie apart, how soon they reached a target.
@@ -30,13 +31,15 @@ def compare(
 
         murmurcast compare runs/ours runs/rival --figure curves.pdf
     """
-    from murmurcast.runs.compare import compare as side_by_side
+    from murmurcast.algorithms import registry
+    from murmurcast.certificates.compare import compare as side_by_side
     from murmurcast.runs.result import load_run
 
     if figure is not None:
         require_figure(figure)
     loaded = [load_run(folder) for folder in runs]
-    found = side_by_side(*loaded, metric=metric, target=mark if target is None else target)
+    own = [registry.own(name) for name in method or []]
+    found = side_by_side(*loaded, metric=metric, target=mark if target is None else target, methods=own)
     if figure is not None:
         from murmurcast.reports import plots
 
@@ -49,6 +52,7 @@ def compare(
 
     note = (
         "mean over nodes and seeds; spread: standard deviation over seeds; uses: of the channel\n"
-        "epsilon: of what is sent and published; no noise covers own models"
+        "epsilon: of what is sent and published; no noise covers own models\n"
+        "not certified: the run's account does not hold; murmurcast certify says why"
     )
     _tables.show_table(_tables.console(), f"At the end, {found.metric}", found.cells, found.headings, note)

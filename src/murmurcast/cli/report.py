@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from murmurcast import _check
+from murmurcast.cli._options import OwnMethods
 
 
 def report(
@@ -14,6 +15,7 @@ def report(
         Path,
         typer.Option("--out", "-o", metavar="FILE", help="Where to write the page. An earlier report is overwritten."),
     ] = Path("report.html"),
+    method: OwnMethods = None,
 ) -> None:
     """Write one page about runs: curves, networks, power split, privacy, settings, how to cite.
 
@@ -24,9 +26,10 @@ def report(
 
         murmurcast report runs/ours runs/rival -o rivals.html
     """
+    from murmurcast.algorithms import registry
     from murmurcast.reports import runs as pages
     from murmurcast.runs.result import load_run
 
     pages.require_path(out)
-    pages.report([load_run(folder) for folder in runs], out)
+    pages.report([load_run(folder) for folder in runs], out, [registry.own(name) for name in method or []])
     typer.echo(f"{_check.printable(str(out))}, {out.stat().st_size / 2**20:.1f} MiB")

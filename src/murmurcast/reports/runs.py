@@ -9,6 +9,8 @@ import numpy as np
 
 from murmurcast import _files
 from murmurcast._check import FloatArray
+from murmurcast.algorithms.method import Method
+from murmurcast.certificates.compare import shown
 from murmurcast.errors import Error
 from murmurcast.privacy.certificate import PLAIN_BOUND
 from murmurcast.reports import charts, coalitions, ledger
@@ -26,7 +28,7 @@ from murmurcast.reports.page import (
     number,
     render,
 )
-from murmurcast.runs.compare import Comparison, compare
+from murmurcast.runs.compare import NOT_CERTIFIED, Comparison, compare
 from murmurcast.runs.result import Result, listed
 
 PAPER = (
@@ -38,16 +40,17 @@ _ROWS_UP_TO = 500  # nodes; of more, the worst are listed
 _WORST = 50
 
 
-def report(runs: Sequence[Result], path: Path | str) -> None:
-    """Writes one self-contained, interactive page about runs.
+def report(runs: Sequence[Result], path: Path | str, methods: Sequence[Method] = ()) -> None:
+    """Writes one self-contained, interactive page about runs. It shows an epsilon only where a run's account holds.
 
     Args:
         runs: At least one, made by `mc.run` or read by `mc.load_run`; best of one problem.
         path: Where to write it; ends in .html. A file that is no such page is not overwritten.
+        methods: Methods of your own whose accounts may be asked: code that a run names is never run by itself.
     """
     path = Path(path)
     require_path(path)
-    _files.write_atomically(path, page_of(runs).encode(errors="backslashreplace"))
+    _files.write_atomically(path, page_of(runs, methods).encode(errors="backslashreplace"))
 
 
 def require_path(path: Path) -> None:
@@ -59,9 +62,9 @@ def require_path(path: Path) -> None:
         raise Error(f"{path} exists and is not a murmurcast report", hint="choose another name, or remove the file")
 
 
-def page_of(runs: Sequence[Result]) -> str:
+def page_of(runs: Sequence[Result], methods: Sequence[Method] = ()) -> str:
     """The page as text."""
-    runs = listed(runs)
+    runs = [shown(run, methods) for run in listed(runs)]
     names = charts.labels(runs)
     title = f"Run {names[0]}" if len(runs) == 1 else f"{len(runs)} runs side by side"
     made = f"Made by murmurcast {version('murmurcast')} from the runs' own files. All of it is in this one file."
@@ -99,6 +102,8 @@ def _summary(runs: Sequence[Result], names: Sequence[str]) -> Section:
 def _promise(run: Result, name: str) -> Verdict:
     """In words what the run promises, and on which basis."""
     privacy = run.info["privacy"]
+    if _is_not_certified(run):
+        return Verdict(f"{name} is not certified. {_sentence(privacy['basis'])}.", "did not hold")
     if privacy["epsilon"] is None:
         return Verdict(f"{name} promises nothing. {_sentence(privacy['basis'])}.")
     if privacy["epsilon"] == 0:
@@ -106,6 +111,10 @@ def _promise(run: Result, name: str) -> Verdict:
     caveat = f" Always say with it: {privacy['caveat']}." if privacy["caveat"] else ""
     worst = f"epsilon {privacy['epsilon']:.4g} at delta {privacy['delta']:g} for the node that pays most"
     return Verdict(f"{name} promises {worst}. Basis: {privacy['basis']}.{caveat}")
+
+
+def _is_not_certified(run: Result) -> bool:
+    return bool(run.info["privacy"]["caveat"] == NOT_CERTIFIED)
 
 
 def _comparison(found: Comparison, names: Sequence[str]) -> Table:
@@ -205,6 +214,8 @@ def _network(run: Result, place: int) -> list[Block]:
 
 
 def _epsilon(run: Result, place: int) -> list[Block]:
+    if _is_not_certified(run):
+        return [Text(("The paper's per-epoch epsilon is not shown: the run is not certified.",))]
     figure = charts.epsilon_matrix(run)
     if figure is None:
         sentence = (
@@ -251,7 +262,7 @@ def _columns(run: Result) -> list[_Column]:
     found = [] if split is None else [_Column("alpha", split.alpha), _Column("beta", split.beta)]
     epsilon = ledger.run_curve(run).epsilon(mu, delta)
     for heading, values in (("mu promised", mu), (f"epsilon at delta {delta:g}", epsilon)):
-        found.append(_Column(heading, values, infinite="not promised"))
+        found.append(_Column(heading, values, infinite=NOT_CERTIFIED if _is_not_certified(run) else "not promised"))
     metrics = [f"{model}_{kind}" for kind in _shared_kinds([run]) for model in ("published", "own")]
     found += [_Column(_words(metric), run.final(metric).mean(axis=0), ".4f") for metric in metrics]
     return [*found, _Column("sent power over budget", run.final("sent_power").mean(axis=0))]

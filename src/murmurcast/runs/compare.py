@@ -15,6 +15,9 @@ _STRONGER = {
 }
 
 
+NOT_CERTIFIED = "not certified"
+
+
 class Row(NamedTuple):
     """One run.
 
@@ -109,7 +112,7 @@ class Comparison(NamedTuple):
 
 
 def compare(*runs: Result, metric: str | None = None, target: float | None = None) -> Comparison:
-    """Sets runs side by side.
+    """Sets runs side by side. What they promise is shown as it stands in run.json; `murmurcast.compare` checks it.
 
     Args:
         runs: At least one.
@@ -137,7 +140,7 @@ def compare(*runs: Result, metric: str | None = None, target: float | None = Non
 def _promise(row: Row, adversary: str) -> str:
     epsilon = row.epsilon_against(adversary)
     if epsilon is None:
-        return "not promised"
+        return NOT_CERTIFIED if row.caveat == NOT_CERTIFIED else "not promised"
     return f"{epsilon:.3g} ({row.caveat if row.caveat and adversary == row.against else row.unit})"
 
 

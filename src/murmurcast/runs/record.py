@@ -141,6 +141,14 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         **algorithm.settings,
         **data_facts(problem).as_attributes(),
     }
+    rounds = of_rounds(algorithm)
+    return Labelled(variables | rounds.variables, {}, attributes | rounds.attributes)
+
+
+def of_rounds(algorithm: Algorithm) -> Labelled:
+    """What the ledger says of every round: its channel, its draws and its tables."""
+    variables: dict[str, Variable] = {}
+    attributes: dict[str, Any] = {}
     for one in algorithm.rounds:
         found = one.channel.entries()
         attributes |= {f"{one.name}_channel": one.channel.kind, f"{one.name}_draws": draws.words(one)}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from murmurcast import _check, _files
 from murmurcast.errors import Altered, Error
-from murmurcast.runs import validate
+from murmurcast.runs import sealed, validate
 from murmurcast.runs.labelled import Labelled, from_xarray
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ CERTIFICATE = "certificate.json"  # written by `murmurcast certify`, and no part
 FILES = (RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT, CERTIFICATE)
 _FORMAT = 2
 LEDGER_FORMAT = 2
+_TABLES = 64  # of a round, or metrics: far more than there are
+_SMALL = 2**20  # bytes: what a file holds besides its numbers
 
 
 class Outcome(NamedTuple):
@@ -111,6 +113,7 @@ class Result:
         published: [seed, node, ...] the models that nodes may publish.
         info: Names, seeds, versions, duration and kind of machine; what `run.json` holds.
         experiment: The experiment file as resolved; empty for a run made in Python.
+        folder: Where it was read from; None for a run that was just made.
     """
 
     metrics: "xr.Dataset"
@@ -118,6 +121,7 @@ class Result:
     published: NDArray[Any]
     info: dict[str, Any]
     experiment: str = ""
+    folder: Path | None = None
 
     @property
     def name(self) -> str:
@@ -172,12 +176,24 @@ def load_run(folder: Path | str) -> Result:
     """Reads a run; an incomplete or altered folder is an error."""
     folder = Path(folder)
     info, hashes = _read_info(folder)
-    contents = {}
-    for name in (EXPERIMENT, METRICS, TABLE, LEDGER, MODELS):
-        contents[name] = _read(folder / name)
-        if hashlib.sha256(contents[name]).hexdigest() != hashes.get(name):
+    with _reading(folder, RUN):
+        validate.require_info(info)
+    contents = {name: sealed.read_bytes(folder / name, most) for name, most in _most_bytes(info).items()}
+    found = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    found[TABLE] = sealed.hash_of(folder / TABLE)
+    for name, held in found.items():
+        if held != hashes.get(name):
             raise Altered(f"{folder / name} is not what the run wrote", hint="run it again, or restore the file")
     return _result(folder, contents, info)
+
+
+def _most_bytes(info: dict[str, Any]) -> dict[str, int]:
+    """How large a run's files can be at most, by what run.json says of it: known before anything else is read."""
+    nodes, epochs, numbers = info["problem"]["nodes"], info["epochs"], 8  # bytes
+    of_models = len(info["seeds"]) * nodes * numbers
+    tables = _TABLES * len(info["rounds"]) * nodes * (epochs + nodes) * numbers
+    sizes = {METRICS: _TABLES * of_models * epochs, LEDGER: tables, MODELS: of_models * info["problem"]["dim"]}
+    return {EXPERIMENT: sealed.MAX_TEXT_BYTES} | {name: size + _SMALL for name, size in sizes.items()}
 
 
 def listed(runs: object) -> list[Result]:
@@ -204,20 +220,18 @@ def file_hashes(folder: Path | str) -> dict[str, str]:
 
 
 def _result(folder: Path, contents: dict[str, bytes], info: dict[str, Any]) -> Result:
-    with _reading(folder, RUN):
-        validate.require_info(info)
     with _reading(folder, METRICS):
-        metrics = _dataset(contents[METRICS])
+        metrics = sealed.dataset(contents[METRICS], METRICS)
         validate.require_metrics(metrics, info)
     with _reading(folder, LEDGER):
-        ledger = _dataset(contents[LEDGER])
+        ledger = sealed.dataset(contents[LEDGER], LEDGER)
         validate.require_ledger(ledger, info)
-    with _reading(folder, MODELS), np.load(io.BytesIO(contents[MODELS])) as models:
-        published = models["published"]
+    with _reading(folder, MODELS):
+        published = sealed.published(contents[MODELS])
         validate.require_published(published, info)
     with _reading(folder, EXPERIMENT):
         experiment = contents[EXPERIMENT].decode()
-    return Result(metrics=metrics, ledger=ledger, published=published, info=info, experiment=experiment)
+    return Result(metrics=metrics, ledger=ledger, published=published, info=info, experiment=experiment, folder=folder)
 
 
 @contextmanager
@@ -233,16 +247,6 @@ def _reading(folder: Path, name: str) -> Iterator[None]:
         ) from None
 
 
-def _dataset(content: bytes) -> "xr.Dataset":
-    import h5py
-    import xarray as xr
-
-    # h5netcdf looks at this attribute first; where that fails it would go on to complain while it is being deleted.
-    with h5py.File(io.BytesIO(content), "r") as file:
-        file.attrs.get("_nc3_strict")
-    return xr.load_dataset(io.BytesIO(content), engine="h5netcdf")
-
-
 def _read_info(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """What `run.json` says, and the hashes of all files; it must be as it was written."""
     if not folder.is_dir():
@@ -256,7 +260,7 @@ def _read_info(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
             else "name the folder of a run",
         )
     try:
-        info = json.loads(_read(folder / RUN))
+        info = json.loads(sealed.read_bytes(folder / RUN, sealed.MAX_TEXT_BYTES))
         known, hashes = info.pop("format") == _FORMAT, info.pop("sha256")
         known = known and hashes[RUN] == _hash_of(info)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -297,12 +301,3 @@ def require_folder(folder: Path) -> None:
         ) from None
     if not os.access(folder, os.W_OK):
         raise Error(f"the folder {folder} is not writable", hint="choose another with --out")
-
-
-def _read(path: Path) -> bytes:
-    try:
-        if path.exists() and not path.is_file():  # a pipe would keep us waiting for ever
-            raise Altered(f"{path} is not a regular file", hint="run it again, or restore the file")
-        return path.read_bytes()
-    except OSError as problem:
-        raise Altered(f"{path} cannot be read: {problem.strerror}", hint="run it again, or restore the file") from None

@@ -175,6 +175,12 @@ def _place_of_checkpoint(algorithm: Algorithm, watch: RunOptions) -> Path | None
     return None if secure.is_secure(algorithm.setup) else folder / CHECKPOINT
 
 
+def evaluated_epochs(epochs: int, evaluate_every: int | None) -> tuple[int, ...]:
+    """At which epochs a run is evaluated."""
+    ticks = _Ticks(epochs, evaluate_every or max(1, epochs // 100), None)
+    return tuple(dict.fromkeys((*range(ticks.evaluate_every, epochs + 1, ticks.evaluate_every), epochs)))
+
+
 class _Ticks(NamedTuple):
     """When to look up from training."""
 

@@ -1,0 +1,49 @@
+"""Whether a ledger holds anything that nobody accounts for: every variable and every attribute has a meaning here."""
+
+from collections.abc import Sequence
+
+from murmurcast.algorithms import registry
+from murmurcast.algorithms.method import Method
+from murmurcast.certificates.ledger import Ledger, said
+from murmurcast.data.assumptions import DataFacts
+from murmurcast.runs.result import Result
+
+ATTRIBUTES = frozenset(
+    (
+        *("format", "algorithm", "rounds", "start_sha256", "start_gradients", "epochs", "delta", "unit", "clip"),
+        *("clipping", "normaliser", "batch", "why_nothing", "noise_source", "law", "dim", "sampler_error"),
+        *("records_per_person", "settings_chosen", "stop_after", "planned_epochs", "drops"),
+        *DataFacts("none").as_attributes(),
+    )
+)
+VARIABLES = frozenset(("power", "sensitivity", "promised_mu", "examples_per_node"))
+OF_A_PROMISE = "promised_mu_against_"
+ATTRIBUTES_OF_A_ROUND = ("channel", "draws", "gains_at")
+VARIABLES_OF_A_ROUND = ("sender", "receiver", "gain", "receiver_noise")
+TABLES_OF_A_ROUND = ("sending_", "receiving_")  # which of them a method has, its account says
+
+
+def require_known(run: Result, ledger: Ledger, methods: Sequence[Method] = ()) -> None:
+    """The ledger has no entry but those that a run of its method writes."""
+    rounds = ledger.text("rounds").split()
+    attributes = ATTRIBUTES | {f"{one}_{name}" for one in rounds for name in ATTRIBUTES_OF_A_ROUND}
+    attributes |= _settings(run, ledger, methods)
+    variables = VARIABLES | {f"{one}_{name}" for one in rounds for name in VARIABLES_OF_A_ROUND}
+    tables = (OF_A_PROMISE, *(f"{one}_{part}" for one in rounds for part in TABLES_OF_A_ROUND))
+    for name in sorted(map(str, ledger.data.attrs)):
+        if name not in attributes:
+            ledger.refuse(f"says its {name[:60]}, which means nothing here")
+    for name in sorted(map(str, ledger.data.variables)):
+        if name not in variables and not name.startswith(tables):
+            ledger.refuse(f"has {name[:60]}, which means nothing here")
+        if ledger.data[name].attrs:
+            ledger.refuse(f"has words beside {name[:60]}, which mean nothing here")
+
+
+def _settings(run: Result, ledger: Ledger, methods: Sequence[Method]) -> set[str]:
+    """What a method of the house has for options; what one of somebody's own says are its settings."""
+    name = ledger.text("algorithm")
+    if name in registry.NAMES and all(method.name != name for method in methods):
+        return {option.name for option in registry.find(name).options}
+    told = said(run, "settings")
+    return set(map(str, told)) if isinstance(told, dict) else set()

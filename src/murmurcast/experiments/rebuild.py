@@ -1,0 +1,239 @@
+"""A finished run's ledger, made anew from its experiment: what `certify` compares every table with.
+
+Everything is done as `murmurcast run` does it, up to training, except that nothing is fetched, no code that a folder
+names is run, and no size is believed that the ledger does not bear out. Where the data is not at hand, all that does
+not need it is made anew.
+"""
+
+import tomllib
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from murmurcast._files import UNREADABLE
+from murmurcast._progress import quiet
+from murmurcast.algorithms import registry
+from murmurcast.certificates.ledger import refuse
+from murmurcast.certificates.rebuilt import NO_EXPERIMENT, Rebuilt
+from murmurcast.errors import Error
+from murmurcast.experiments import load as experiment_files
+from murmurcast.experiments.build import Experiment
+from murmurcast.planning.setup import ClippedGradients
+from murmurcast.runs.labelled import Labelled, Variable
+from murmurcast.runs.result import Result
+
+if TYPE_CHECKING:
+    from murmurcast.algorithms.base import Algorithm
+    from murmurcast.network.graph import Network
+    from murmurcast.planning.setup import ProblemFacts
+    from murmurcast.problems.base import Problem
+
+_OURS = ("network", "privacy")  # a text with one of these sections is an experiment, and not notes of one's own
+_MAX_ENTRIES = 10**8  # numbers of a set that is made up anew
+_MAX_FILE_BYTES = 2 * 2**30  # unpacked, of a file of data
+
+
+class _Found(NamedTuple):
+    """The problem, or why it is not there."""
+
+    problem: "Problem | None"
+    why_not: str = ""
+
+
+class Rebuilder(NamedTuple):
+    """Makes ledgers anew; meets `certificates.rebuilt.Rebuild`.
+
+    Attributes:
+        data: Where the experiments' files of data lie; None looks in a run's folder, beside it, and one folder up.
+    """
+
+    data: Path | None = None
+
+    def __call__(self, run: Result, /) -> Rebuilt:
+        """What a run's experiment leads to."""
+        name = str(run.info.get("name", "run"))
+        written = _sections(run.experiment)
+        if not any(isinstance(written.get(section), dict) for section in _OURS):
+            return Rebuilt(not_compared=(NO_EXPERIMENT,))
+        section = written.get("algorithm", {})
+        method = section.get("name", registry.DEFAULT) if isinstance(section, dict) else None
+        if method not in registry.NAMES:
+            line = "the ledger's tables are those of its plan, which was not made anew: the method is not of the house"
+            return Rebuilt(not_compared=(line,))
+        try:
+            experiment = experiment_files.parse(run.experiment.encode(), "experiment.toml")
+            _require_sizes(experiment, run)
+            return self._rebuilt(experiment, run)
+        except Error as problem:
+            refuse(name, f"its experiment.toml leads to no such run: {problem}")
+
+    def _rebuilt(self, experiment: Experiment, run: Result) -> Rebuilt:
+        network = experiment.build_network(run.folder or Path())
+        found = self._problem(experiment, run, network.nodes)
+        if found.problem is None:
+            algorithm = _algorithm(experiment, network, _facts(experiment, run))
+            line = f"numbers of examples are those of the data, which is not at hand ({found.why_not})"
+            needed = () if experiment.problem.batch is not None else (line,)
+            return Rebuilt(
+                ledger=_without_problem(experiment, algorithm),
+                info=_told(algorithm),
+                evaluated=_evaluated(experiment, algorithm),
+                not_compared=needed,
+            )
+        import jax
+
+        from murmurcast.runs import record
+
+        algorithm, problem = _algorithm(experiment, network, found.problem), found.problem
+        seeds, precision = tuple(run.info["seeds"]), experiment.run.precision
+        with jax.enable_x64(precision == "float64"):
+            ledger = record.ledger(algorithm, problem, seeds, precision)
+            metrics = _metrics(run, problem)
+        told = record.info(algorithm, problem, run.name, seeds, precision)
+        kept = {key: told["privacy"][key] for key in ("epsilon", "delta", "unit", "against", "noise_source")}
+        info = _told(algorithm) | {"problem": told["problem"], "precision": precision, "privacy": kept}
+        return Rebuilt(ledger, info, is_whole=True, evaluated=_evaluated(experiment, algorithm), final=metrics)
+
+    def _problem(self, experiment: Experiment, run: Result, nodes: int) -> _Found:
+        """What is learnt, where its data is at hand."""
+        name = None if experiment.data is None else experiment.data.name
+        if name is None or name in ("digits", "least-squares", "logistic"):
+            places = [run.folder or Path()]
+        elif name in ("mnist", "fashion-mnist"):
+            places = [Path()] if _is_on_this_machine(name) else []
+        else:
+            folder = None if run.folder is None else run.folder.resolve()
+            near = [] if folder is None else [folder, folder.parent, folder.parent.parent]
+            places = [place for place in ([self.data] if self.data else near) if _is_file_of_data(place, name)]
+        if not places:
+            return _Found(None, f"{name} is not there")
+        try:
+            return _Found(experiment.build_problem(nodes, places[0]))
+        except Error as problem:
+            return _Found(None, str(problem))
+
+
+def _sections(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _require_sizes(experiment: Experiment, run: Result) -> None:
+    """No network and no set is built that is larger than what the run's own files bear out."""
+    section, nodes = experiment.network, run.info["problem"]["nodes"]
+    grid = None if section.rows is None or section.columns is None else section.rows * section.columns
+    for told in (section.nodes, grid, None if section.gains is None else len(section.gains)):
+        if told is not None and told != nodes:
+            raise Error(f"it has {told} nodes, and the ledger {nodes}", hint="restore the run's folder")
+    if section.file is not None:
+        if Path(section.file).name != section.file:
+            raise Error("its network's file is not in the run's folder", hint="restore the run's folder")
+        path = (run.folder or Path()) / section.file
+        if path.is_symlink() or not path.is_file():
+            raise Error(f"{section.file} is not in the run's folder", hint="put the network's file back")
+        if _unpacked_bytes(path) > 64 * nodes * (nodes + 64) + 2**20:
+            raise Error(f"{section.file} is too large for {nodes} nodes", hint="restore the run's folder")
+    data = experiment.data
+    if data is not None and (data.examples or 1) * (data.features or 1) * (data.classes or 1) > _MAX_ENTRIES:
+        raise Error(f"its made-up set has more than {_MAX_ENTRIES} numbers", hint="certify a smaller run")
+
+
+def _unpacked_bytes(path: Path) -> int:
+    """How large a file is once it is read, by what its archive declares."""
+    try:
+        if path.suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                return sum(one.file_size for one in archive.infolist())
+    except UNREADABLE:
+        return path.stat().st_size  # its reader will say what is wrong with it
+    return path.stat().st_size
+
+
+def _is_file_of_data(place: Path, name: str) -> bool:
+    """A regular file in this very place; a run's experiment has names only, and no other path is followed."""
+    path = place / name
+    return Path(name).name == name and path.is_file() and _unpacked_bytes(path) <= _MAX_FILE_BYTES
+
+
+def _is_on_this_machine(name: str) -> bool:
+    """Whether a set is at hand without asking anybody."""
+    from murmurcast.data import sources
+
+    recipe = {"mnist": sources.MNIST, "fashion-mnist": sources.FASHION_MNIST}[name]
+    try:
+        sources.obtain(replace(recipe, mirrors=(), clients=()), on_stage=quiet)
+    except Error:
+        return False
+    return True
+
+
+def _facts(experiment: Experiment, run: Result) -> ClippedGradients:
+    """What a plan must know of a problem whose data is not at hand: from the file, else from the ledger."""
+    told = experiment.problem.batch or experiment.privacy.examples_per_node
+    if told is None and "examples_per_node" in run.ledger:
+        return ClippedGradients(
+            clip=experiment.privacy.clip,
+            examples_per_node=np.asarray(run.ledger["examples_per_node"], np.float64),
+            dim=run.info["problem"]["dim"],
+        )
+    return ClippedGradients(clip=experiment.privacy.clip, examples_per_node=told, dim=run.info["problem"]["dim"])
+
+
+def _algorithm(experiment: Experiment, network: "Network", problem: "ProblemFacts") -> "Algorithm":
+    build = experiment.build_plan if registry.find(experiment.algorithm.name).needs_plan else experiment.build_setup
+    return experiment.build_algorithm(build(problem=problem, network=network))
+
+
+def _without_problem(experiment: Experiment, algorithm: "Algorithm") -> Labelled:
+    """What the ledger holds that does not come from the data."""
+    from murmurcast.runs import record
+
+    setup, rounds, nodes = algorithm.setup, record.of_rounds(algorithm), algorithm.setup.network.nodes
+    batch, privacy = experiment.problem.batch, experiment.privacy
+    by_node: dict[str, Any] = {"power": setup.network.power, "sensitivity": setup.sensitivity}
+    if batch is not None:
+        by_node["examples_per_node"] = np.full(nodes, float(batch))
+    attributes = {
+        "algorithm": algorithm.name,
+        "rounds": " ".join(one.name for one in algorithm.rounds),
+        "epochs": algorithm.epochs,
+        "delta": privacy.delta,
+        "unit": privacy.unit,
+        "clip": privacy.clip,
+        "clipping": experiment.problem.clipping or ("example" if privacy.unit == "record" else "node"),
+        "noise_source": privacy.noise_source,
+        **({} if batch is None else {"batch": batch}),
+        **algorithm.settings,
+    }
+    variables = {name: Variable(("node",), np.asarray(values)) for name, values in by_node.items()}
+    return Labelled(variables | rounds.variables, {}, attributes | rounds.attributes)
+
+
+def _told(algorithm: "Algorithm") -> dict[str, Any]:
+    """What run.json says of the algorithm."""
+    return {
+        "algorithm": algorithm.name,
+        "settings": dict(algorithm.settings),
+        "rounds": [one.name for one in algorithm.rounds],
+        "epochs": algorithm.epochs,
+    }
+
+
+def _evaluated(experiment: Experiment, algorithm: "Algorithm") -> tuple[int, ...]:
+    from murmurcast.runs.run import evaluated_epochs
+
+    return evaluated_epochs(algorithm.epochs, experiment.run.evaluate_every)
+
+
+def _metrics(run: Result, problem: "Problem") -> dict[str, Any]:
+    """[seeds, nodes] how well the published models do on the test part."""
+    import jax
+
+    test, models = problem.test_data(), run.published.reshape(-1, *problem.shape)
+    found = jax.jit(lambda models, test: jax.lax.map(lambda one: problem.evaluate(one, test), models))(models, test)
+    return {f"published_{name}": np.asarray(values).reshape(run.published.shape[:2]) for name, values in found.items()}
