@@ -86,8 +86,10 @@ def _change(pair: Pair, unit: Unit, point: Point, model: jax.Array, key: jax.Arr
 def _gradient(
     problem: Problem, unit: Unit, point: Point, model: jax.Array, mine: Data, key: jax.Array
 ) -> "NDArray[np.float64]":
-    """As nodes take it. About records: as the problem itself clips it, for the engine's clip of a whole node, where
-    there is one, would only hide what a record does."""
+    """As nodes take it; about records, as the problem itself clips it.
+
+    The engine's clip of a whole node, where there is one, would only hide what a record does.
+    """
     if unit == "record":
         take = problem.gradient_at_public if point == "mixed" else problem.gradient_at_private
         return np.asarray(take(model, mine, key), np.float64).ravel()

@@ -14,7 +14,16 @@ from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
 from murmurcast.algorithms.base import Algorithm, Sending
 from murmurcast.audits.canaries import Canaries, Numbers
-from murmurcast.audits.replay import AS_IT_WAS, HALF_WAY, WITHOUT_DATA, as_claimed, at_own_point, replay, response, tables_at
+from murmurcast.audits.replay import (
+    AS_IT_WAS,
+    HALF_WAY,
+    WITHOUT_DATA,
+    as_claimed,
+    at_own_point,
+    replay,
+    response,
+    tables_at,
+)
 from murmurcast.audits.transcript import Transcript, spoken_round
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem

@@ -71,7 +71,10 @@ def _every_record(problem: Problem, partition: Partition, rng: np.random.Generat
             features = np.resize(pull, (len(rows), pull.shape[1]))
             values = targets if dataset.classes is not None else np.full(len(rows), size)
             yield _pair(
-                problem, (features, values, features, values), allowed, f"{len(rows)} records of size {size:g} and {whose}"
+                problem,
+                (features, values, features, values),
+                allowed,
+                f"{len(rows)} records of size {size:g} and {whose}",
             )
 
 

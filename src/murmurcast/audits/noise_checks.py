@@ -85,7 +85,7 @@ def check_size(following: Following, level: float) -> Check:
     else:
         share, least = np.sqrt(squares[at] / count), each[at]
         where = f"node {nodes[at[0]]} in epoch {at[1] + 1} has {share:.1%} of the std"
-    return _check("size of the noise", _tests_of_size(following), float(least), where, level)
+    return _check("the size of the noise", _tests_of_size(following), float(least), where, level)
 
 
 def check_independence(following: Following, level: float) -> Check:
@@ -103,7 +103,7 @@ def check_independence(following: Following, level: float) -> Check:
         found.append((float(_probability(likeness[one, other], np.array(count))), words))
     tests = pairs + len(following.nodes) ** 2 + 2 * int(following.noisy.sum())
     least, where = min(found)
-    return _check("independence of the noise", tests, least, f"the noise of {where}", level)
+    return _check("the independence of the noise", tests, least, f"the noise of {where}", level)
 
 
 def _rows(following: Following) -> tuple[list[str], NDArray[np.float32]]:
@@ -166,7 +166,7 @@ def check_blindness(following: Following, canaries: Canaries, level: float) -> C
                 words = f"{what} of node {node} goes with the sign of {whose}"
                 found += [(together, words), (float(each[epoch].min()), f"{words}, in epoch {epoch + 1}")]
     least, words = min(found)
-    return _check("blindness of the noise", tests, least, words, level)
+    return _check("the blindness of the noise", tests, least, words, level)
 
 
 def _likeness(

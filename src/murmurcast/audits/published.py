@@ -49,9 +49,7 @@ def hold(algorithm: Algorithm, transcript: Transcript, expected: FloatArray) -> 
         reach = (share * np.eye(len(weights)) + reach) @ weights
         spread += (reach * std**2) @ reach.T
     whiten = _inverse_root(spread)
-    return Held(
-        np.tensordot(whiten, (transcript.published - expected).swapaxes(0, 1), axes=1), (whiten @ shift).T
-    )
+    return Held(np.tensordot(whiten, (transcript.published - expected).swapaxes(0, 1), axes=1), (whiten @ shift).T)
 
 
 def _shares(algorithm: Algorithm) -> FloatArray:

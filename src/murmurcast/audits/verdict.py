@@ -97,8 +97,9 @@ class Audit:
             if attack.refutes:
                 found.setdefault(attack.adversary, []).append(attack.target)
         said = [f"{who} about {self._named(whom)}" for who, whom in found.items()]
-        said += [f"a check of the {check.name}: {check.worst}" for check in self.checks if check.refutes]
-        return (*said, "hostile data") if self.hostile.refutes else tuple(said)
+        checked = [f"a check of {check.name}: {check.worst}" for check in self.checks if check.refutes]
+        clipped = ["hostile data"] if self.hostile.refutes else []
+        return (*checked, *clipped, *said)
 
     @property
     def verdict(self) -> Verdict:
@@ -140,7 +141,10 @@ class Audit:
     def _power_in_words(self) -> str:
         if not self.caught_from:
             return "no cut in noise would have been caught; more runs give more power"
-        where = f"at any one of {self._named(self.targets)}" if len(self.targets) > 1 else f"at node {self.targets[0]}"
+        where = f"at {self._named(self.targets)}"
+        if len(self.targets) > 1:
+            whole = len(self.targets) == self.nodes
+            where = "at any one node" if whole else f"at any one of {self._named(self.targets)}"
         when = "even in a single epoch" if self.caught_from == self.cut_caught else "in all epochs"
         cut = f"noise cut to {self.caught_from:.0%} of its std or less {where}, {when},"
         return f"{cut} would have been caught, at power 0.9"
@@ -170,3 +174,8 @@ def in_words(found: Audit) -> str:
         f"{found.algorithm}, {whom}, unit {found.unit}; {runs} with {found.canaries} canaries at each, of {size} that "
         f"one {found.unit} can make"
     )
+
+
+def sure(found: Audit) -> str:
+    """How sure it is, as a percentage."""
+    return f"{100 * found.confidence:.6g}%"
