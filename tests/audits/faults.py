@@ -177,7 +177,7 @@ def noise_shared(algorithm: Algorithm, one: int, other: int) -> Algorithm:
         noise = jnp.where(here.pair.sum() > 0, picked, drawn["noise"])
         return only(algorithm).send(here, state, {"noise": noise})
 
-    return changed(with_pairs, sending=Sharing(*only(algorithm).sending, pair), send=send)
+    return changed(with_pairs, sending=Sharing(**only(algorithm).sending._asdict(), pair=pair), send=send)
 
 
 class Knowing(NamedTuple):
@@ -263,17 +263,17 @@ class _ClipsSome(SoftmaxRegression):
 
 class MissesALabel(_ClipsSome):
     def misses(self, rows: Rows) -> jax.Array:
-        return rows.targets == 2
+        return jnp.asarray(rows.targets == 2)
 
 
 class MissesLateRows(_ClipsSome):
     def misses(self, rows: Rows) -> jax.Array:
-        return jnp.arange(rows.targets.shape[0]) >= rows.size - 1
+        return jnp.asarray(jnp.arange(rows.targets.shape[0]) >= rows.size - 1)
 
 
 class MissesLargeFeatures(_ClipsSome):
     def misses(self, rows: Rows) -> jax.Array:
-        return rows.reach > 1e6
+        return jnp.asarray(rows.reach > 1e6)
 
 
 class DrawsWithReplacement(SoftmaxRegression):

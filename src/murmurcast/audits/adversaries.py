@@ -221,7 +221,8 @@ def _expected_models(system: System) -> FloatArray:
     quietly = canaries.planted(remade._replace(rounds=(only._replace(sending=sending),)))
     system.on_stage("the holder of published models looks")
     alone, prepare = (system.seed,), canaries.plant(here)
-    return transcripts(quietly, system.problem, alone, on_epoch=system.on_epoch, prepare=prepare).published[0]
+    kept = transcripts(quietly, system.problem, alone, on_epoch=system.on_epoch, prepare=prepare)
+    return np.asarray(kept.published[0])
 
 
 def _listeners(system: System, coalition: tuple[int, ...] | None) -> list[tuple[int, ...]]:
@@ -241,5 +242,5 @@ def _listeners(system: System, coalition: tuple[int, ...] | None) -> list[tuple[
         if (learned[node] > best).any():
             chosen.append(node)
             best = np.maximum(best, learned[node])
-    alone = [(node,) for node in chosen if coalition != (node,)]
+    alone: list[tuple[int, ...]] = [(node,) for node in chosen if coalition != (node,)]
     return alone if coalition is None else [*alone, coalition]

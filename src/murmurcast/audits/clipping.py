@@ -5,12 +5,11 @@ several, chosen to pull the gradient as far as possible to one side and to the o
 many times the sensitivity: if they change it further, one of them does.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from murmurcast.audits.hostile import Pair, hostile_pairs
 from murmurcast.engine import node as one_node
@@ -63,12 +62,14 @@ def try_hostile_data(problem: Problem, unit: Unit, point: Point = "mixed", seed:
     rng = np.random.default_rng(seed)
     models = [jnp.asarray(size * rng.standard_normal(problem.shape), jnp.float32) for size in _POINTS]
     worst, found, count = "", -1.0, 0
+    gradients: dict[int, _Gradient] = {}  # compiled once for every problem that several pairs share
     for pair in hostile_pairs(problem, unit, rng):
         count += 1
         key = jax.random.key(int(rng.integers(2**31)))
+        gradient = gradients.setdefault(id(pair.problem), _gradient(pair.problem, unit, point))
         chosen = models if pair.tries_all_models else [models[count % len(models)]]
         for model in chosen:
-            share = _change(pair, unit, point, model, key) / pair.allowed
+            share = _change(pair, gradient, model, key) / pair.allowed
             if share > found:
                 found, worst = share, pair.words
     if not count:
@@ -76,23 +77,32 @@ def try_hostile_data(problem: Problem, unit: Unit, point: Point = "mixed", seed:
     return Clipped(found, worst, count)
 
 
-def _change(pair: Pair, unit: Unit, point: Point, model: jax.Array, key: jax.Array) -> float:
-    gradients = [_gradient(pair.problem, unit, point, model, mine, key) for mine in pair.worlds]
-    if not all(np.isfinite(gradient).all() for gradient in gradients):
+class _Gradient(Protocol):
+    """A node's gradient."""
+
+    def __call__(self, model: jax.Array, mine: Data, key: jax.Array, /) -> jax.Array:
+        """At a model, on the node's data, for the minibatch that the key chooses."""
+        ...
+
+
+def _change(pair: Pair, gradient: _Gradient, model: jax.Array, key: jax.Array) -> float:
+    one, other = (np.asarray(gradient(model, mine, key), np.float64) for mine in pair.worlds)
+    if not (np.isfinite(one).all() and np.isfinite(other).all()):
         return np.inf
-    return float(np.linalg.norm(gradients[0] - gradients[1]))
+    return float(np.linalg.norm(one - other))
 
 
-def _gradient(
-    problem: Problem, unit: Unit, point: Point, model: jax.Array, mine: Data, key: jax.Array
-) -> "NDArray[np.float64]":
+def _gradient(problem: Problem, unit: Unit, point: Point) -> _Gradient:
     """As nodes take it; about records, as the problem itself clips it.
 
     The engine's clip of a whole node, where there is one, would only hide what a record does.
     """
+    of_records = problem.gradient_at_public if point == "mixed" else problem.gradient_at_private
     if unit == "record":
-        take = problem.gradient_at_public if point == "mixed" else problem.gradient_at_private
-        return np.asarray(take(model, mine, key), np.float64).ravel()
-    able = one_node.local(problem, mine, key)
-    at = able.gradient_at_public if point == "mixed" else able.gradient_at_private
-    return np.asarray(at(model), np.float64).ravel()
+        return jax.jit(of_records)
+
+    def of_node(model: jax.Array, mine: Data, key: jax.Array) -> jax.Array:
+        able = one_node.local(problem, mine, key)
+        return (able.gradient_at_public if point == "mixed" else able.gradient_at_private)(model)
+
+    return jax.jit(of_node)

@@ -223,8 +223,8 @@ def _in_units(values: FloatArray, scale: FloatArray) -> NDArray[np.float32]:
 
 def _low_bits(sent: NDArray[Any]) -> Signs:
     """The last bits of every number, as it was sent."""
-    kind = np.uint32 if sent.dtype == np.float32 else np.uint64
-    return (np.ascontiguousarray(sent).view(kind) & kind(2**LOW_BITS - 1)).astype(np.int8)
+    bits: NDArray[Any] = np.ascontiguousarray(sent).view(f"u{sent.dtype.itemsize}")
+    return np.asarray(bits % 2**LOW_BITS, np.int8)
 
 
 def _beyond(given: FloatArray, state: Any) -> FloatArray:

@@ -17,6 +17,7 @@ from murmurcast.problems.examples import LARGEST_VALUE
 
 SIZES = (1e-2, 1.0, 1e2, 1e4, LARGEST_VALUE)  # of hostile data
 _RECORDS = 32  # of the node among which one is changed: with fewer each counts more, and the sensitivity as much
+_MAX_ROWS_TRIED_OFTEN = 1024  # of a node of which every record is changed
 _MAX_LABELS = 64  # that are tried, spread over all
 _MINIBATCHES = 32  # in which one record is changed
 _PLACES = 8  # of rows that are exchanged
@@ -59,28 +60,25 @@ def hostile_pairs(problem: Problem, unit: Unit, rng: np.random.Generator) -> "It
 
 def _every_record(problem: Problem, partition: Partition, rng: np.random.Generator) -> "Iterator[Pair]":
     """All records of the largest node: wherever a clip is missed, it is missed here."""
-    dataset = partition.dataset
-    rows = partition.rows[int(np.argmax(partition.sizes))]
-    allowed = float(problem.gradient_clip.sensitivity("node", 1)[0])
-    labels = _labels(partition)
-    mixed = [("all labels", np.resize(labels, len(rows))), ("all labels", np.resize(labels[::-1], len(rows)))]
+    dataset, family = partition.dataset, None
+    rows, labels = partition.rows[int(np.argmax(partition.sizes))], _labels(partition)
+    every = [("all labels", np.resize(order, len(rows))) for order in (labels, labels[::-1])]
     alike = [(f"label {label:g}", np.full(len(rows), label)) for label in labels[:: max(1, len(labels) // 3)]]
     for size in SIZES[1:]:
-        for whose, targets in (*mixed, *(alike if len(rows) <= _RECORDS * 32 else ())):
-            pull = _direction(rng, (1 if whose != "all labels" else len(labels), dataset.features.shape[1]), size)
+        for whose, targets in (*every, *(alike if len(rows) <= _MAX_ROWS_TRIED_OFTEN else ())):
+            directions = len(labels) if whose == "all labels" else 1
+            pull = _direction(rng, (directions, dataset.features.shape[1]), size)
             features = np.resize(pull, (len(rows), pull.shape[1]))
             values = targets if dataset.classes is not None else np.full(len(rows), size)
-            yield _pair(
-                problem,
-                (features, values, features, values),
-                allowed,
-                f"{len(rows)} records of size {size:g} and {whose}",
-            )
+            words = f"{len(rows)} records of size {size:g} and {whose}"
+            pair = _pair(problem, (features, values, -features, values), words)
+            family = family or pair.problem
+            yield pair._replace(problem=family)
 
 
 def _one_record(problem: Problem, partition: Partition, rng: np.random.Generator) -> "Iterator[Pair]":
     """One record among as many as a batch has, so that each of them is drawn; and in many minibatches."""
-    dataset, batch = partition.dataset, getattr(problem, "batch", None)
+    dataset, batch, family = partition.dataset, getattr(problem, "batch", None), None
     rows = partition.rows[int(np.argmax(partition.sizes))][: batch or _RECORDS]
     labels = _labels(partition)
     plain = [(size, label) for size in SIZES for label in labels]
@@ -92,27 +90,21 @@ def _one_record(problem: Problem, partition: Partition, rng: np.random.Generator
         for sign in (1, -1):
             features, targets = dataset.features[rows].copy(), dataset.targets[rows].copy()
             features[place] = sign * pull
-            targets[place] = label if dataset.classes is not None else sign * size * label
+            targets[place] = label if dataset.classes is not None else size * label
             both += [features, targets]
         words = f"one record of size {size:g} and label {label:g}, at place {place}"
-        yield _pair(problem, tuple(both), None, words, opposite=False, all_models=number < len(plain))
+        pair = _pair(problem, tuple(both), words)
+        family = family or pair.problem
+        allowed = float(family.gradient_clip.sensitivity("record", 1)[0])
+        yield pair._replace(problem=family, allowed=allowed, tries_all_models=number < len(plain))
 
 
-def _pair(
-    problem: Problem,
-    both: "tuple[Any, ...]",
-    allowed: float | None,
-    words: str,
-    opposite: bool = True,
-    all_models: bool = True,
-) -> Pair:
-    """A node with such records and nothing else, in both worlds; with opposite features where they are the same."""
+def _pair(problem: Problem, both: "tuple[Any, ...]", words: str) -> Pair:
+    """A node with such records and nothing else: features and targets of one world, and of the other."""
     features, targets, other_features, other_targets = both
-    one = _alone(problem, features, targets)
-    other = _alone(problem, -other_features if opposite else other_features, other_targets)
-    worlds = tuple(jax.tree.map(lambda leaf: leaf[0], world.local_data()) for world in (one, other))
-    allowed = float(one.gradient_clip.sensitivity("record", 1)[0]) if allowed is None else allowed
-    return Pair(one, worlds, allowed, words, all_models)  # type: ignore[arg-type]
+    one, other = _alone(problem, features, targets), _alone(problem, other_features, other_targets)
+    first, second = (jax.tree.map(lambda leaf: leaf[0], world.local_data()) for world in (one, other))
+    return Pair(one, (first, second), float(one.gradient_clip.sensitivity("node", 1)[0]), words)
 
 
 def _alone(problem: Problem, features: Any, targets: Any) -> Problem:
@@ -124,10 +116,11 @@ def _alone(problem: Problem, features: Any, targets: Any) -> Problem:
     data = replace(
         dataset,
         features=features.astype(np.float32),
-        targets=np.asarray(targets).astype(dataset.targets.dtype),
+        targets=np.asarray(targets, dataset.targets.dtype),
         optimum=None,
     )
-    return _with_partition(problem, Partition(dataset=data, rule=Sorted(), rows=(np.arange(len(features)),)))
+    alone: Problem = _with_partition(problem, Partition(dataset=data, rule=Sorted(), rows=(np.arange(len(features)),)))
+    return alone
 
 
 def _labels(partition: Partition) -> NDArray[Any]:
@@ -177,20 +170,24 @@ def _with_partition(problem: Any, partition: Partition) -> Any:
 
 def _on_arrays(problem: Problem, unit: Unit, rng: np.random.Generator) -> "Iterator[Pair]":
     """Of a problem that keeps its data in a way of its own: on the arrays themselves."""
-    leaves, tree = jax.tree.flatten(jax.tree.map(np.asarray, problem.local_data()))
-    if unit == "node":
-        allowed = float(problem.gradient_clip.sensitivity("node", 1)[0])
-        for place, leaf in enumerate(leaves):
-            if np.issubdtype(leaf.dtype, np.floating):
-                for size in SIZES:
-                    pull = _direction(rng, leaf[0].shape or (1,), size).reshape(leaf[0].shape)
-                    worlds = tuple(
-                        tree.unflatten([sign * pull if one == place else other[0] for one, other in enumerate(leaves)])
-                        for sign in (1, -1)
-                    )
-                    yield Pair(problem, worlds, allowed, f"array {place} of size {size:g}")  # type: ignore[arg-type]
+    held = jax.tree.map(np.asarray, problem.local_data())
+    leaves, tree = jax.tree.leaves(held), jax.tree.structure(held)
+    if unit == "record":
+        yield from _rows_of_arrays(problem, leaves, tree, rng)
         return
-    yield from _rows_of_arrays(problem, leaves, tree, rng)
+    allowed = float(problem.gradient_clip.sensitivity("node", 1)[0])
+    for place, leaf in enumerate(leaves):
+        if not np.issubdtype(leaf.dtype, np.floating):
+            continue
+        for size in SIZES:
+            pull = _direction(rng, leaf[0].shape or (1,), size).reshape(leaf[0].shape)
+            first, second = (
+                jax.tree.unflatten(
+                    tree, [sign * pull if one == place else other[0] for one, other in enumerate(leaves)]
+                )
+                for sign in (1, -1)
+            )
+            yield Pair(problem, (first, second), allowed, f"array {place} of size {size:g}")
 
 
 def _rows_of_arrays(
@@ -205,24 +202,26 @@ def _rows_of_arrays(
     allowed = float(problem.gradient_clip.sensitivity("record", problem.nodes)[0])
     axes = [leaf.shape[1:].index(rows) if rows in leaf.shape[1:] else None for leaf in leaves]
     free = not _derived(leaves)
+    last = min(rows, int(count[0])) - 1
     for number in range(_PLACES * len(SIZES)):
-        size, place = SIZES[number % len(SIZES)], (0, min(rows, int(count[0])) - 1, int(rng.integers(rows)))[number % 3]
-        node, row = (int(rng.integers(limit)) for limit in (problem.nodes, rows))
-        worlds = []
-        for sign in (1, -1):
-            changed = []
-            for leaf, axis in zip(leaves, axes, strict=True):
-                mine = leaf[0].copy()
-                if axis is not None:
-                    taken = np.take(leaf[node], row, axis=axis)
-                    grows = free and np.issubdtype(leaf.dtype, np.floating) and not _is_mask(leaf)
-                    index = (*(slice(None),) * axis, place)
-                    pull = _direction(rng, taken.shape or (1,), size).reshape(taken.shape) if grows else taken
-                    mine[index] = sign * pull if grows else taken if sign > 0 else mine[index]
-                changed.append(mine)
-            worlds.append(tree.unflatten(changed))
+        size, place = SIZES[number % len(SIZES)], (0, last, int(rng.integers(last + 1)))[number % 3]
+        node, row = (int(rng.integers(limit)) for limit in (problem.nodes, last + 1))
+        worlds: list[list[Any]] = [[], []]
+        for leaf, axis in zip(leaves, axes, strict=True):
+            mine = leaf[0].copy(), leaf[0].copy()
+            if axis is not None:
+                at = (*(slice(None),) * axis, place)
+                taken = np.take(leaf[node], row, axis=axis)
+                if free and np.issubdtype(leaf.dtype, np.floating) and not _is_mask(leaf):
+                    pull = _direction(rng, taken.shape or (1,), size).reshape(taken.shape)
+                    mine[0][at], mine[1][at] = pull, -pull
+                else:
+                    mine[0][at] = taken
+            for world, array in zip(worlds, mine, strict=True):
+                world.append(array)
+        first, second = (jax.tree.unflatten(tree, world) for world in worlds)
         words = f"one row of size {size:g}, at place {place}" if free else f"one row exchanged, at place {place}"
-        yield Pair(problem, tuple(worlds), allowed, words)
+        yield Pair(problem, (first, second), allowed, words)
 
 
 def _is_mask(leaf: NDArray[Any]) -> bool:

@@ -113,19 +113,19 @@ def replay(
         _weight(canaries, nodes, dtype),
         _planted(canaries, nodes, len(seeds), problem.shape, dtype),
     )
-    supposed = World(*(jnp.asarray(part, dtype) for part in zip(*worlds, strict=True)))
+    supposed: Any = tuple(jnp.asarray(part, dtype) for part in zip(*worlds, strict=True))
 
-    def of_world(world: World, state: Any, able: Local, here: Any, planted: Any, signals: Any) -> Any:
-        weight, canary = planted
+    def of_world(world: Any, state: Any, able: Local, here: Any, planted: Any, signals: Any) -> Any:
+        (known, told), (weight, canary), (sent, heard) = world, planted, signals
         local = take(
             Local(
-                lambda point: world.data * weight * able.gradient_at_public(point) + world.canaries * canary,
-                lambda point: world.data * weight * able.gradient_at_private(point) + world.canaries * canary,
+                lambda point: known * weight * able.gradient_at_public(point) + told * canary,
+                lambda point: known * weight * able.gradient_at_private(point) + told * canary,
                 able.project,
             ),
             state.own,
         )
-        return one_node.receive(only, here, state, *signals, local).state
+        return one_node.receive(only, here, state, sent, heard, local).state
 
     def of_run(key: jax.Array, here: Any, mine: Any, planted: Any, state: Any, signals: Any) -> Any:
         able = one_node.local(problem, mine, key)
