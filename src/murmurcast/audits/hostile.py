@@ -207,14 +207,15 @@ def _rows_of_arrays(
         size, place = SIZES[number % len(SIZES)], (0, last, int(rng.integers(last + 1)))[number % 3]
         node, row = (int(rng.integers(limit)) for limit in (problem.nodes, last + 1))
         worlds: list[list[Any]] = [[], []]
-        for leaf, axis in zip(leaves, axes, strict=True):
+        for which, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
             mine = leaf[0].copy(), leaf[0].copy()
             if axis is not None:
                 at = (*(slice(None),) * axis, place)
                 taken = np.take(leaf[node], row, axis=axis)
                 if free and np.issubdtype(leaf.dtype, np.floating) and not _is_mask(leaf):
                     pull = _direction(rng, taken.shape or (1,), size).reshape(taken.shape)
-                    mine[0][at], mine[1][at] = pull, -pull
+                    # Not all at once: where two are multiplied, their signs would cancel.
+                    mine[0][at], mine[1][at] = pull, -pull if (number + which) % 2 else pull
                 else:
                     mine[0][at] = taken
             for world, array in zip(worlds, mine, strict=True):
