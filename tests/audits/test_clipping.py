@@ -85,7 +85,8 @@ class Plain:
 
     def gradient_at_public(self, model: jax.Array, mine: Any, key: jax.Array) -> jax.Array:  # noqa: ARG002
         each = (mine["x"] @ model - mine["y"])[:, None] * mine["x"]
-        norms = jnp.linalg.norm(each / 1e20, axis=1) * 1e20  # squares of 1e24 leave float32
+        largest = jnp.abs(each).max(axis=1) + 1e-20  # squares of 1e24 leave float32
+        norms = jnp.linalg.norm(each / largest[:, None], axis=1) * largest
         short = jnp.minimum(1.0, 0.4 / jnp.maximum(norms, 1e-9))[:, None] if self.clipped else 1.0
         return jnp.asarray((mine["weight"][:, None] * each * short).sum(axis=0) / 12)
 

@@ -1,7 +1,6 @@
 """Attacks a system with canaries, looks at its noise and its clip, and says what that shows of its promise."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -86,11 +85,9 @@ def audit(
     actual = algorithm if actual is None else actual
     _require_alike(algorithm, actual)
     plan, nodes = _plan(algorithm), algorithm.setup.network.nodes
-    runs = -(-_CANARIES // problem.dim) if runs is None else runs
-    _check.at_least(1, runs=runs)
+    runs = _require_runs(runs, problem.dim)
     _check.at_least(0, seed=seed)
     require_settings((seed,), None, None, told.precision)
-    _require_enough(runs, problem.dim)
     promised = strongest_mu(claimed(algorithm, problem), nodes)
     cost = np.where(np.isinf(promised), plan.certificate.mu, promised)
     members = None if coalition is None else _members(nodes, coalition)
@@ -105,14 +102,14 @@ def audit(
     promises = [_promise(plan, int(node), one, float(promised[node])) for node, one in zip(targets, share, strict=True)]
     told.on_stage("guessing")
     # Half of what may go wrong is for the attacks, half for the checks.
-    each = 1 - (1 - told.confidence) / (2 * BOUNDS * MAX_ATTACKS * len(targets))
-    attacks = _attacks(gathered, promises, plan, each, seed)
+    half = (1 - told.confidence) / 2
+    attacks = _attacks(gathered, promises, plan, 1 - half / (BOUNDS * MAX_ATTACKS * len(targets)), seed)
     told.on_stage("looking at the noise")
-    half = 1 - (1 - told.confidence) / 2
-    something = bool(np.isfinite(promised).all())
+    noise = gathered.following if np.isfinite(promised).all() else None
+    checks = () if noise is None else noise_checks.check_noise(noise, planted, 1 - half)
     told.on_stage("trying hostile data")
-    point: Literal["mixed", "own"] = "own" if algorithm.settings.get("gradient_at") == "own" else "mixed"
-    hostile = clipping.try_hostile_data(problem, plan.budget.unit, point, seed)
+    hostile = clipping.try_hostile_data(problem, plan.budget.unit, _point(algorithm), seed)
+    unseen = _unseen(algorithm, nodes, targets, looked_at, target, members)
     return Audit(
         algorithm=algorithm.name,
         unit=plan.budget.unit,
@@ -123,15 +120,16 @@ def audit(
         confidence=told.confidence,
         promises=tuple(sorted(promises, key=lambda one: -one.mu)),
         attacks=attacks,
-        checks=noise_checks.check_noise(gathered.following, planted, half) if something else (),
-        cut_caught=noise_checks.smallest_cut_of_size(gathered.following, half) if something else 0.0,
+        checks=checks,
+        cut_caught=0.0 if noise is None else noise_checks.smallest_cut_of_size(noise, 1 - half),
         hostile=hostile,
-        unseen=(
-            *_unseen(algorithm, nodes, targets, looked_at, target, members),
-            *((f"the clip: {hostile.worst}",) if hostile.share is None else ()),
-        ),
+        unseen=(*unseen, *((f"the clip: {hostile.worst}",) if hostile.share is None else ())),
         warnings=() if members is None or receivers_attack(algorithm) else (_deaf(algorithm, members),),
     )
+
+
+def _point(algorithm: Algorithm) -> clipping.Point:
+    return "own" if algorithm.settings.get("gradient_at") == "own" else "mixed"
 
 
 def _attacks(
@@ -214,7 +212,10 @@ def _require_alike(claimed: Algorithm, actual: Algorithm) -> None:
             )
 
 
-def _require_enough(runs: int, each: int) -> None:
+def _require_runs(runs: int | None, each: int) -> int:
+    """How many runs, neither too few nor too many."""
+    runs = -(-_CANARIES // each) if runs is None else runs
+    _check.at_least(1, runs=runs)
     if runs * each < _MIN_CANARIES:
         raise Error(f"{runs * each} canaries are too few to learn from and to count", hint="raise the number of runs")
     if runs > 1 and runs * each > _MAX_CANARIES:
@@ -222,6 +223,7 @@ def _require_enough(runs: int, each: int) -> None:
             f"{runs} runs of {each} canaries each are more than {_MAX_CANARIES:,} canaries",
             hint="lower the number of runs",
         )
+    return runs
 
 
 def _targets(nodes: int, target: int | None, members: tuple[int, ...] | None) -> Numbers:

@@ -115,21 +115,15 @@ def replay(
     )
     supposed: Any = tuple(jnp.asarray(part, dtype) for part in zip(*worlds, strict=True))
 
-    def of_world(world: Any, state: Any, able: Local, here: Any, planted: Any, signals: Any) -> Any:
-        (known, told), (weight, canary), (sent, heard) = world, planted, signals
-        local = take(
-            Local(
-                lambda point: known * weight * able.gradient_at_public(point) + told * canary,
-                lambda point: known * weight * able.gradient_at_private(point) + told * canary,
-                able.project,
-            ),
-            state.own,
-        )
-        return one_node.receive(only, here, state, sent, heard, local).state
-
     def of_run(key: jax.Array, here: Any, mine: Any, planted: Any, state: Any, signals: Any) -> Any:
         able = one_node.local(problem, mine, key)
-        return jax.vmap(lambda world, one: of_world(world, one, able, here, planted, signals))(supposed, state)
+
+        def of_world(world: Any, one: Any) -> Any:
+            local = take(_in_world(able, world, planted), one.own)
+            sent, heard = signals
+            return one_node.receive(only, here, one, sent, heard, local).state
+
+        return jax.vmap(of_world)(supposed, state)
 
     def of_node(epoch_keys: jax.Array, these: Any) -> Any:
         number, here, mine, weight, canary, state, *signals = these
@@ -157,6 +151,16 @@ def replay(
     start = _start(algorithm, problem, fixed[0], fixed[1], dtype)
     several = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, :, None], len(worlds), axis=2), start)
     return Replay(nodes, several, step)
+
+
+def _in_world(able: Local, world: Any, planted: Any) -> Local:
+    """What a node can do in a world, with the canaries that were planted at it."""
+    (known, told), (weight, canary) = world, planted
+    return Local(
+        lambda point: known * weight * able.gradient_at_public(point) + told * canary,
+        lambda point: known * weight * able.gradient_at_private(point) + told * canary,
+        able.project,
+    )
 
 
 def _start(algorithm: Algorithm, problem: Problem, roots: jax.Array, nodes: jax.Array, dtype: Any) -> Any:
