@@ -55,8 +55,8 @@ def mu_promised() -> float:
 
 ONLY_THE_EAVESDROPPER = [
     "eavesdropper",
-    "eavesdropper, last epoch",
-    "eavesdropper, squares and low bits",
+    "last epoch alone",
+    "squares and low bits",
     "published, with the air",
 ]
 HEARING = ("all other receivers", "eavesdropper")

@@ -25,10 +25,10 @@ def overheard(following: Following, place: int) -> "Iterator[tuple[str, Evidence
     heard = of_signals(following, place)
     others = _of_others(heard.readings)
     yield "eavesdropper", heard.beside(others)
-    yield "eavesdropper, last epoch", _last_epoch(following, place)
+    yield "last epoch alone", _last_epoch(following, place)
     bits = following.bits[place].reshape(heard.readings.shape) & 1
     squares = np.square(heard.readings)
-    yield "eavesdropper, squares and low bits", heard.beside(squares - 1, bits - 0.5)
+    yield "squares and low bits", heard.beside(squares - 1, bits - 0.5)
     # A published model is a function of what was sent: no noise is claimed for it, any scale serves.
     beyond = following.published[place]
     scale = max(float(np.abs(beyond).max()), np.finfo(np.float64).tiny)
