@@ -1,5 +1,6 @@
 """Canaries do what they say: one unit's change of the target's gradient, and nothing anywhere else."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -121,7 +122,7 @@ def test_what_is_left_to_the_auditor_is_the_noise_itself(batch: int | None) -> N
     planted = canaries.draw(power_controlled(made), tuple(range(NODES)), problem.dim, 3, 1.0, seed=2)
     found = followed(made, problem, planted, heard(made, problem, planted))
     for epoch in range(EPOCHS):
-        keys = np.stack([noise.draw_key(root, epoch + 1, 0, 0) for root in noise.roots((0, 1, 2))])
+        keys = jnp.stack([noise.draw_key(root, epoch + 1, 0, 0) for root in noise.roots((0, 1, 2))])
         drawn = [noise.normal(noise.stream(keys, problem.dim), node, np.float32) for node in range(NODES)]
         np.testing.assert_allclose(found.noise[:, epoch, 0], np.reshape(drawn, (NODES, 3, problem.dim)), atol=2e-3)
 

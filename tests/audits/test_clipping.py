@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from murmurcast.audits.clipping import Clipped, try_hostile_data
+from murmurcast.audits.clipping import Clipped, Point, try_hostile_data
 from murmurcast.data.datasets import least_squares, logistic
 from murmurcast.problems.model import Model
 from murmurcast.problems.quadratic import Quadratic
@@ -28,8 +28,9 @@ def test_hostile_data_reaches_the_sensitivity_and_not_more(unit: Any) -> None:
     clipping: Any = "example" if unit == "record" else "node"
     data = least_squares(examples=60, features=3, seed=2).partition("sorted", NODES)
     for problem in (softmax(clipping=clipping), RidgeRegression(data=data, clip=0.7, clipping=clipping)):
-        for point in ("mixed", "own"):
-            found = try_hostile_data(problem, unit, point)  # type: ignore[arg-type]
+        points: tuple[Point, ...] = ("mixed", "own")
+        for point in points:
+            found = try_hostile_data(problem, unit, point)
             assert found.share == pytest.approx(1.0, abs=0.02)
             assert not found.refutes
 

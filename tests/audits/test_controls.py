@@ -6,6 +6,7 @@ Quick: a few audits of each. Slow: 30 of each; if all are caught, power is above
 import numpy as np
 import pytest
 
+from murmurcast.algorithms.base import Algorithm
 from murmurcast.audits.audit import audit
 from murmurcast.audits.clipping import try_hostile_data
 from murmurcast.problems.softmax import SoftmaxRegression
@@ -19,10 +20,8 @@ from tests.audits.systems import (
     claimed,
     claimed_of_records,
     is_caught,
-    planned,
     softmax,
 )
-from tests.conftest import asymmetric_network
 
 RUNS, RECORD_RUNS = 400, 500  # what an audit makes by default of 40 and of 32 parameters
 FEW = 2
@@ -34,7 +33,7 @@ def quiet(node: int) -> Fault:
     return lambda algorithm: faults.noise_at(algorithm, np.arange(algorithm.setup.network.nodes) != node)
 
 
-def shared(algorithm):  # type: ignore[no-untyped-def]
+def shared(algorithm: Algorithm) -> Algorithm:
     return faults.noise_shared(algorithm, 0, int(algorithm.setup.network.gains[[0]].indices[0]))
 
 
@@ -141,7 +140,3 @@ def test_the_stated_power_of_the_size_check_is_that_of_repeated_audits(share: fl
     gathered = attacked(claimed(), faults.last_epoch_at(claimed(), cut), bowls(5), 60 * 50)
     caught = [any(check.refutes for check in checks(part)) for part in audits(gathered, 50)]
     assert (np.mean(caught) > 0.85) if share else (np.mean(caught) < 0.5)
-
-
-def test_networks_of_records_are_planned_as_claimed() -> None:
-    assert planned(softmax(), asymmetric_network(5, 4), unit="record").budget.unit == "record"

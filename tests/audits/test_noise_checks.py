@@ -1,5 +1,7 @@
 """Checks of the noise, on noise of known faults: what is as claimed is not accused, and every fault by its own name."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -45,11 +47,11 @@ def refuting(following: Following) -> list[str]:
     return [name for name, check in looked_at(following).items() if check.refutes]
 
 
-def changed(at: tuple[object, ...], values: object) -> Following:
+def changed(at: tuple[int, ...], values: Any) -> Following:
     """Honest noise, with other values at a place."""
     following = honest()
     noise = following.noise.copy()
-    noise[at] = values  # type: ignore[index]
+    noise[at] = values
     return following._replace(noise=noise)
 
 

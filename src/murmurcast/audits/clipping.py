@@ -103,6 +103,7 @@ def _gradient(problem: Problem, unit: Unit, point: Point) -> _Gradient:
 
     def of_node(model: jax.Array, mine: Data, key: jax.Array) -> jax.Array:
         able = one_node.local(problem, mine, key)
-        return (able.gradient_at_public if point == "mixed" else able.gradient_at_private)(model)
+        take = able.gradient_at_public if point == "mixed" else able.gradient_at_private
+        return jnp.asarray(take(model))
 
     return jax.jit(of_node)

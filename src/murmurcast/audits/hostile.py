@@ -113,12 +113,8 @@ def _alone(problem: Problem, features: Any, targets: Any) -> Problem:
     if partition is None:
         raise Error("the problem holds no partition", hint="ask for its arrays instead")
     dataset = partition.dataset
-    data = replace(
-        dataset,
-        features=features.astype(np.float32),
-        targets=np.asarray(targets, dataset.targets.dtype),
-        optimum=None,
-    )
+    values: Any = np.asarray(targets, dataset.targets.dtype)
+    data = replace(dataset, features=features.astype(np.float32), targets=values, optimum=None)
     alone: Problem = _with_partition(problem, Partition(dataset=data, rule=Sorted(), rows=(np.arange(len(features)),)))
     return alone
 
