@@ -195,12 +195,12 @@ def _show(found: "Audit", experiment: "Experiment", page: Path | None) -> None:
 
     console, plain = _tables.console(), _tables.plain
     console.print(f"[bold]Audit[/bold]    {plain(in_words(found))}", soft_wrap=True)
-    rates = tuple(f"TPR at {rate:g}" for rate in FALSE_POSITIVE_RATES)
+    rates = tuple(f"TPR {rate:g}" for rate in FALSE_POSITIVE_RATES)
     headings = ("adversary", "node", "linear mu", "right", "mu >=", "epsilon >=", *rates, "catches")
     rows = [*(_row(attack) for attack in found.strongest), _allowed(found)]
     note = (
         f"each row: the node of which the adversary showed most; mu and epsilon (at delta {found.delta:g}): at least "
-        f"this is shown, all together at {sure(found)} confidence; linear mu: what the diagnostic predicts; TPR at x: "
+        f"this is shown, all together at {sure(found)} confidence; linear mu: what the diagnostic predicts; TPR x: "
         "true-positive rate at a false-positive rate of x; catches: a cut of the noise's std to this share would have "
         "been caught by guessing, at power 0.9"
     )
