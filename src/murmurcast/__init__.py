@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from murmurcast.algorithms.ped2fl import ped2fl
     from murmurcast.algorithms.power_controlled import power_controlled
     from murmurcast.algorithms.push_pull import push_pull
-    from murmurcast.audits.audit import Audit, AuditOptions, audit
+    from murmurcast.audits.audit import AuditOptions, audit
+    from murmurcast.audits.verdict import Audit
     from murmurcast.certificates.compare import compare
     from murmurcast.data import datasets
     from murmurcast.errors import Error, Infeasible, NotConnected
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Algorithm": "algorithms.base",
-    "Audit": "audits.audit",
+    "Audit": "audits.verdict",
     "AuditOptions": "audits.audit",
     "Budget": "planning.setup",
     "Certificate": "privacy.certificate",

@@ -1,6 +1,7 @@
 """Systems that do not do what they claim: every way of cutting corners that an audit must find."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from murmurcast.algorithms.base import Algorithm, Draw, Local, Model, Round, State
+from murmurcast.engine import draws
+from murmurcast.problems.examples import Rows
+from murmurcast.problems.softmax import SoftmaxRegression
 
 Drawn = dict[str, jax.Array]
 
@@ -138,3 +142,144 @@ def own_noise_left_out_of_what_is_published(algorithm: Algorithm) -> Algorithm:
         return following._replace(published=clean)
 
     return changed(algorithm, receiving=with_sending(algorithm), update=update)
+
+
+def last_epoch_at(algorithm: Algorithm, share: float) -> Algorithm:
+    """The noise of the last epoch at a share of its std."""
+    sending = only(algorithm).sending
+    schedule = np.array(sending.schedule)
+    schedule[-1] *= share
+    return changed(algorithm, sending=sending._replace(schedule=schedule))
+
+
+class Sharing(NamedTuple):
+    """Tables of a signal, with the pair whose draw a node takes for its own: 1 at that neighbour, else 0."""
+
+    amplitude: Any
+    noise: Any
+    schedule: Any
+    pair: Any
+
+
+def noise_shared(algorithm: Algorithm, one: int, other: int) -> Algorithm:
+    """Two neighbours take the same draw, each at its own size."""
+    drawn = {"noise": Draw(), "shared": Draw(per="pair", opposite=False)}
+    with_pairs = changed(algorithm, draws=drawn)
+    numbers, signs = (np.asarray(part) for part in draws.pairs(with_pairs))  # type: ignore[union-attr]
+    common = np.intersect1d(numbers[one][signs[one] != 0], numbers[other][signs[other] != 0])
+    assert len(common) == 1, "they must be neighbours"
+    pair = np.zeros((1, *numbers.shape))
+    for node in (one, other):
+        pair[0, node] = (numbers[node] == common[0]) & (signs[node] != 0)
+
+    def send(here: Sharing, state: State, drawn: Drawn) -> jax.Array:
+        picked = jnp.tensordot(here.pair, drawn["shared"], axes=1)
+        noise = jnp.where(here.pair.sum() > 0, picked, drawn["noise"])
+        return only(algorithm).send(here, state, {"noise": noise})
+
+    return changed(with_pairs, sending=Sharing(**only(algorithm).sending._asdict(), pair=pair), send=send)
+
+
+class Knowing(NamedTuple):
+    """A state with the sign of the last gradient."""
+
+    inner: State
+    sign: jax.Array
+
+    @property
+    def own(self) -> Model:
+        return self.inner.own
+
+    @property
+    def published(self) -> Model:
+        return self.inner.published
+
+
+def knowing_the_gradient(algorithm: Algorithm, say: Callable[[Any, Knowing, Drawn], jax.Array]) -> Algorithm:
+    """What is sent may depend on the sign of the last gradient."""
+
+    def init(start: Model, local: Local) -> Knowing:
+        return Knowing(algorithm.init(start, local), jnp.zeros_like(start))
+
+    def update(here: Any, state: Knowing, sent: jax.Array, heard: jax.Array, local: Local) -> Knowing:
+        seen: list[jax.Array] = []
+
+        def watched(point: Model) -> jax.Array:
+            seen.append(local.gradient_at_public(point))
+            return seen[-1]
+
+        following = only(algorithm).update(here, state.inner, sent, heard, local._replace(gradient_at_public=watched))
+        return Knowing(following, jnp.sign(seen[-1]))
+
+    return changed(algorithm, send=say, update=update)._replace(init=init)
+
+
+def noise_by_sign(algorithm: Algorithm) -> Algorithm:
+    """Noise of the right size on average, louder where the last gradient was positive."""
+
+    def say(here: Any, state: Knowing, drawn: Drawn) -> jax.Array:
+        return only(algorithm).send(here, state.inner, {"noise": jnp.sqrt(1 + 0.5 * state.sign) * drawn["noise"]})
+
+    return knowing_the_gradient(algorithm, say)
+
+
+def sign_in_the_last_bit(algorithm: Algorithm) -> Algorithm:
+    """The last bit of every number that is sent is the sign of the last gradient."""
+
+    def say(here: Any, state: Knowing, drawn: Drawn) -> jax.Array:
+        sent = only(algorithm).send(here, state.inner, drawn)
+        bits = jax.lax.bitcast_convert_type(sent, jnp.uint32)
+        told = (bits & ~jnp.uint32(1)) | (state.sign > 0).astype(jnp.uint32)
+        return jax.lax.bitcast_convert_type(told, sent.dtype)
+
+    return knowing_the_gradient(algorithm, say)
+
+
+def own_point_sold_as_mixed(algorithm: Algorithm) -> Algorithm:
+    """Gradients are taken at the node's own point."""
+
+    def update(here: Any, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:
+        there = local._replace(gradient_at_public=lambda _: local.gradient_at_private(state.own))
+        following: State = only(algorithm).update(here, state, sent, heard, there)
+        return following
+
+    return changed(algorithm, update=update)
+
+
+class _ClipsSome(SoftmaxRegression):
+    """Clips all records but those that `misses` names."""
+
+    def misses(self, rows: Rows) -> jax.Array:
+        raise NotImplementedError
+
+    def gradient_at_public(self, model: jax.Array, mine: Rows, key: jax.Array) -> jax.Array:
+        missed = self.misses(mine)
+        clipped = mine._replace(present=mine.present * ~missed)
+        plain = replace(self, clipping="none")
+        rest = mine._replace(present=mine.present * missed)
+        both: jax.Array = SoftmaxRegression.gradient_at_public(self, model, clipped, key)
+        return both + SoftmaxRegression.gradient_at_public(plain, model, rest, key)
+
+
+class MissesALabel(_ClipsSome):
+    def misses(self, rows: Rows) -> jax.Array:
+        return jnp.asarray(rows.targets == 2)
+
+
+class MissesLateRows(_ClipsSome):
+    def misses(self, rows: Rows) -> jax.Array:
+        return jnp.asarray(jnp.arange(rows.targets.shape[0]) >= rows.size - 1)
+
+
+class MissesLargeFeatures(_ClipsSome):
+    def misses(self, rows: Rows) -> jax.Array:
+        return jnp.asarray(rows.reach > 1e6)
+
+
+class DrawsWithReplacement(SoftmaxRegression):
+    def drawn(self, mine: Rows, key: jax.Array) -> tuple[Rows, jax.Array]:
+        picked = jax.random.randint(key, (self.batch or 1,), 0, mine.size)
+        rows = Rows(
+            mine.features[picked], None, mine.targets[picked], mine.reach[picked], mine.present[picked], mine.size
+        )
+        return rows, jnp.asarray(self.batch, mine.features.dtype)

@@ -26,15 +26,15 @@ def test_readings_are_white_and_shifted_by_the_canaries(publish: Publish) -> Non
     schedule = Schedule(epochs=5, step=0.4, noise_timing="aligned", noise_to_step=(3.0, 2.0, 5.0, 2.5))
     made = plan(asymmetric_network(4, NODES), problem, Budget(epsilon=8.0), schedule)
     algorithm = power_controlled(made, publish=publish)
-    planted = canaries.draw(made, TARGET, DIM, RUNS, 1.0, seed=2)
+    planted = canaries.draw(algorithm, (TARGET,), DIM, RUNS, 1.0, seed=2)
     prepare = canaries.plant(planted)
     kept = transcripts(canaries.planted(algorithm), problem, range(RUNS), "float64", prepare=prepare)
     quiet = canaries.planted(faults.noise_at(algorithm, 0.0))
     half_way = canaries.plant(canaries.half_way(planted, 1))
     expected = transcripts(quiet, problem, (0,), "float64", prepare=half_way).published[0]
-    evidence = hold(algorithm, planted, kept, expected)
+    evidence = hold(algorithm, kept, expected).about(TARGET, float(planted.change[0]))
     assert 0.1 < evidence.mu < made.certificate.mu[TARGET]
-    noise = evidence.readings - evidence.shift[:, None, None] / 2 * planted.signs
+    noise = evidence.readings - evidence.shift[:, None, None] / 2 * planted.signs[0]
     spread = np.cov(noise.reshape(len(noise), -1))
     assert np.abs(spread - np.eye(NODES)).max() < 5 / np.sqrt(RUNS * DIM)
-    assert np.abs((noise * planted.signs).mean(axis=(1, 2))).max() < 4.5 / np.sqrt(RUNS * DIM)
+    assert np.abs((noise * planted.signs[0]).mean(axis=(1, 2))).max() < 4.5 / np.sqrt(RUNS * DIM)

@@ -65,10 +65,10 @@ def log_likelihood_ratio(made: Plan, seen: View) -> FloatArray:
     """Of the target's gradient at +clip over -clip; half way it is 0, as with canaries that are all its data."""
     runs, change = len(seen.said), float(made.sensitivity[TARGET])
     hidden = linear.hidden_from(made.mixing.weights.toarray(), seen.observers)
-    half_way = Canaries(TARGET, np.zeros((runs, DIM)), change, alone=True)
+    half_way = Canaries(np.array([TARGET]), np.zeros((1, runs, DIM)), np.array([change]), alone=True)
     with jax.enable_x64(True):
         followed = replay(power_controlled(made), saturated(1), half_way, hidden, tuple(range(runs)))
-        return np.asarray(listen(made, seen, followed, TARGET, change).matched()[:, TARGET % DIM])
+        return np.asarray(listen(made, seen, followed).about(TARGET, change).matched()[:, TARGET % DIM])
 
 
 def attacked(made: Plan, kept: Transcript, observers: tuple[int, ...]) -> FloatArray:

@@ -4,9 +4,11 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from murmurcast.audits import audit as auditing
+from murmurcast.audits.verdict import Audit
 from tests.cli.test_certify import Call
 from tests.cli.test_plan import run as command
 
@@ -32,6 +34,14 @@ classes = 4
 """
 
 
+CHECKS = (
+    "the size of the noise",
+    "the independence of the noise",
+    "the blindness of the noise",
+    "where gradients are taken",
+)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "my.toml").write_text(EXPERIMENT)
@@ -53,8 +63,12 @@ def test_table_verdict_and_power_in_a_process_of_its_own(folder: Path) -> None:
         "published, with the air",
         "certified, at most",
         "Verdict  not falsified",
+        "of all nodes than",
         "Power    ",
+        "at any one node",
         "would have been caught",
+        "Noise    as claimed in ",
+        "99.99% confidence",
         "can refute a promise, not prove it",
     ):
         assert words in done.stdout
@@ -66,12 +80,15 @@ def test_json_has_all_of_it_and_nothing_else_is_printed(call: Call) -> None:
     done = call("my.toml", "--runs", "60", "--json", "--coalition", "0,2", "--target", "1")
     assert done.code == 0, done.err
     found = json.loads(done.out)
-    assert (found["target"], found["runs"], found["canaries"], found["verdict"]) == (1, 60, 32, "not falsified")
+    assert (found["targets"], found["runs"], found["canaries"], found["verdict"]) == ([1], 60, 32, "not falsified")
+    assert found["unseen"] == ["attacks on the 3 other nodes, which --target left out"]
+    assert {check["name"]: check["refutes"] for check in found["checks"]} == dict.fromkeys(CHECKS, False)
+    assert found["confidence"] == 0.9999
     names = [attack["adversary"] for attack in found["attacks"]]
     assert "receivers 0, 2" in names
     assert found["epsilon_promised"] == pytest.approx(2.0, rel=1e-6)
     for attack in found["attacks"]:
-        assert attack["mu"] <= found["mu_promised"]
+        assert attack["mu"] <= attack["mu_promised"] <= found["mu_promised"]
         assert attack["epsilon"] == max(attack["epsilon_by_counts"], attack["epsilon_one_run"])
         assert set(attack["true_positives"]) == {"0.1", "0.01", "0.001"}
 
@@ -79,9 +96,9 @@ def test_json_has_all_of_it_and_nothing_else_is_printed(call: Call) -> None:
 def test_a_broken_promise_exits_1(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = auditing.audit
 
-    def broken(*arguments: object, **options: object) -> auditing.Audit:
+    def broken(*arguments: object, **options: object) -> Audit:
         found = honest(*arguments, **options)  # type: ignore[arg-type]
-        return replace(found, mu_promised=found.mu_promised / 3)
+        return replace(found, attacks=tuple(attack._replace(mu_promised=0.01) for attack in found.attacks))
 
     monkeypatch.setattr(auditing, "audit", broken)
     done = call("my.toml", "--runs", "60")
@@ -89,6 +106,49 @@ def test_a_broken_promise_exits_1(call: Call, monkeypatch: pytest.MonkeyPatch) -
     assert "Verdict  FALSIFIED by" in done.out
     assert "error: the promise is FALSIFIED by" in done.err
     assert "hint:" in done.err
+
+
+def test_the_experiment_of_a_finished_run_is_audited(call: Call, folder: Path) -> None:
+    """With what was set on the command line, and with data from a file, of which a run keeps the name."""
+    rng = np.random.default_rng(3)
+    table = np.column_stack([rng.standard_normal((80, 3)), rng.standard_normal(80)])
+    np.savetxt(folder / "mine.csv", table, delimiter=",", header="a,b,c,target", comments="")
+    set_here = ("--set", "schedule.epochs=4", "--set", "privacy.epsilon=3")
+    done = command("run", "my.toml", "--out", "kept", *set_here, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(call("kept", "--runs", "10", "--json").out)
+    assert shown["epsilon_promised"] == pytest.approx(3.0, rel=1e-6)
+    text = (folder / "kept" / "experiment.toml").read_text()
+    ours = text.replace('name = "logistic"', 'name = "mine.csv"').replace('kind = "softmax"', 'kind = "ridge"')
+    own = [line for line in ours.splitlines() if line.split(" ")[0] not in ("examples", "features", "classes")]
+    (folder / "other").mkdir()
+    (folder / "other" / "experiment.toml").write_text("\n".join(own))
+    found = call("other", "--runs", "40", "--json")
+    assert found.code == 0, found.err
+    (folder / "mine.csv").unlink()
+    missing = call("other", "--runs", "40")
+    assert missing.code == 2
+    assert "mine.csv, the data of other" in missing.err
+    assert "--set data.name=FOLDER/mine.csv" in missing.err
+
+
+def test_a_folder_that_is_no_run_is_an_error(call: Call, folder: Path) -> None:
+    (folder / "empty").mkdir()
+    (folder / "python").mkdir()
+    (folder / "python" / "experiment.toml").write_text("")
+    for name, words in (("empty", "holds no experiment.toml"), ("python", "the run was made in Python")):
+        done = call(name)
+        assert done.code == 2
+        assert words in done.err
+        assert "mc.audit" in done.err
+
+
+@pytest.mark.parametrize("name", ["decor", "frost", "push-pull"])
+def test_methods_that_cannot_be_audited_are_said_to_be(call: Call, name: str) -> None:
+    done = call("my.toml", "--set", f"algorithm.name={name}", "--set", "schedule.noise_to_step=1.0")
+    assert done.code == 2
+    assert "no attack is known on" in done.err
+    assert "hint: " in done.err
 
 
 def test_nothing_promised_is_said(call: Call) -> None:

@@ -7,29 +7,33 @@ from pathlib import Path
 
 import pytest
 
-from murmurcast.audits.audit import CURVE, Attack, Audit
+from murmurcast.audits.attack import CURVE, Attack, Promise
+from murmurcast.audits.clipping import Clipped
+from murmurcast.audits.noise_checks import Check
+from murmurcast.audits.verdict import Audit
 from murmurcast.reports import audits
 
 
 def attack(name: str, slope: float) -> Attack:
     curve = tuple(min(1.0, slope * rate) for rate in CURVE)
-    return Attack(name, 0.1, "matched", 100, 50, 0.0, 0.0, 0.0, (0.1, 0.01, 0.001), 0.5, curve)
+    return Attack(name, 0, 0.1, "matched", 100, 50, 0.0, 0.0, 0.0, (0.1, 0.01, 0.001), 0.5, 0.5, 2.0, curve)
 
 
+CHECK = Check("the size of the noise", 10, 1.0, "node 1 has 30% of the std", refutes=False)
 FOUND = Audit(
     algorithm="any",
     unit="node",
-    target=0,
+    nodes=5,
     runs=1,
     canaries=100,
-    share=1.0,
     delta=1e-5,
-    confidence=0.95,
-    mu_promised=0.5,
-    epsilon_promised=2.0,
-    epsilon_whole=2.0,
+    confidence=0.9999,
+    promises=(Promise(0, 1.0, 0.5, 2.0, 2.0, 1e-5),),
     attacks=(attack("receiver 3", 1), attack("all", 2), attack("eavesdropper", 2), attack("published", 2)),
-    clip=None,
+    checks=(CHECK,),
+    cut_caught=0.0,
+    hostile=Clipped(None, "no data could be made hostile"),
+    unseen=("the clip: no data could be made hostile",),
 )
 
 
@@ -39,10 +43,10 @@ def page(found: Audit, folder: Path, warnings: tuple[str, ...] = ()) -> str:
 
 
 @pytest.mark.parametrize(
-    ("mu", "badge"), [(0.5, 'told"><strong>not falsified<'), (-1.0, 'broken"><strong>did not hold<')]
+    ("refutes", "badge"), [(False, 'told"><strong>not falsified<'), (True, 'broken"><strong>did not hold<')]
 )
-def test_the_badge_claims_no_more_than_the_verdict(tmp_path: Path, mu: float, badge: str) -> None:
-    shown = page(replace(FOUND, mu_promised=mu), tmp_path)
+def test_the_badge_claims_no_more_than_the_verdict(tmp_path: Path, refutes: bool, badge: str) -> None:
+    shown = page(replace(FOUND, checks=(CHECK._replace(refutes=refutes),)), tmp_path)
     assert f'<p class="verdict {badge}/strong> <span>Verdict: ' in shown
     assert 'class="verdict held"' not in shown
 
@@ -55,6 +59,12 @@ def test_curves_that_are_the_same_can_be_told(tmp_path: Path) -> None:
     assert sorted(set(same), reverse=True) == same  # the widest is drawn first, under all others
     assert len({trace["line"]["dash"] for trace in traces}) == 4
     assert "&quot;all&quot;, &quot;eavesdropper&quot; and &quot;published&quot; have the same curve." in shown
+
+
+def test_what_was_not_looked_at_is_on_the_page(tmp_path: Path) -> None:
+    shown = page(FOUND, tmp_path)
+    assert "NOT LOOKED AT: the clip: no data could be made hostile" in shown
+    assert "Clip: NOT LOOKED AT" in shown
 
 
 def test_warnings_are_on_the_page(tmp_path: Path) -> None:

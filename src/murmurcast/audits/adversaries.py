@@ -2,18 +2,22 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from murmurcast._check import FloatArray
 from murmurcast._progress import Count, Stage, quiet
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.early_end import has_drops
-from murmurcast.audits import canaries, published, receivers
-from murmurcast.audits.canaries import Canaries
-from murmurcast.audits.eavesdropper import overhear
+from murmurcast.audits import canaries, following, published, receivers
+from murmurcast.audits.canaries import Canaries, Numbers
+from murmurcast.audits.eavesdropper import of_signals, overheard
 from murmurcast.audits.evidence import Evidence
+from murmurcast.audits.following import Following
+from murmurcast.audits.published import Held
+from murmurcast.audits.receivers import Heard
 from murmurcast.audits.replay import replay
 from murmurcast.audits.transcript import Transcript, bytes_of_tape, transcripts
 from murmurcast.engine.secure import is_secure
@@ -22,16 +26,10 @@ from murmurcast.privacy import linear
 from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision
 
+MAX_ATTACKS = 7  # on one target: that many bounds must hold together
 _MAX_TAPE_BYTES = 2**28  # bytes of tape held at once
-_MAX_RECEIVERS_SEARCHED = 64  # receivers among which the one that learns most is looked for
-
-
-class Attacker(Protocol):
-    """Takes what it has of some runs."""
-
-    def __call__(self, here: Canaries, transcript: Transcript, seeds: tuple[int, ...], /) -> dict[str, Evidence]:
-        """Evidence by name, from canaries whose signs it does not look at, and from what was on the air."""
-        ...
+_MAX_RECEIVERS_SEARCHED = 64  # receivers among which those that learn most are looked for
+_MAX_LISTENERS = 2  # receivers that listen by themselves: each follows all others, gradient by gradient
 
 
 class System(NamedTuple):
@@ -42,6 +40,7 @@ class System(NamedTuple):
         actual: What they do.
         problem: What they learn.
         canaries: What is planted, with signs for every run.
+        nodes: [nodes] whose signals are looked at; the targets are among them.
         seed: Of the first run; the others count on.
         precision: Of the runs.
         on_stage: Told what begins.
@@ -52,37 +51,118 @@ class System(NamedTuple):
     actual: Algorithm
     problem: Problem
     canaries: Canaries
+    nodes: Numbers
     seed: int = 0
     precision: Precision = "float32"
     on_stage: Stage = quiet
     on_epoch: Count = quiet
 
 
-def gather(system: System, coalition: tuple[int, ...]) -> dict[str, Evidence]:
+class Gathered(NamedTuple):
+    """What everybody has of all runs.
+
+    Attributes:
+        canaries: What was planted.
+        following: Of every signal by itself.
+        heard: What receivers heard, some by themselves; and the coalition, if one was named.
+        held: Of published models; None where it is not known what to expect of them.
+        coalition: Receivers that act together; None for everybody but the target.
+        together: Whether receivers attack at all.
+    """
+
+    canaries: Canaries
+    following: Following
+    heard: tuple[Heard, ...]
+    held: Held | None
+    coalition: tuple[int, ...] | None
+    together: bool
+
+
+def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered:
     """Runs the real system, as many runs at once as memory allows, and lets every adversary take what it has.
 
     Args:
         system: What is attacked.
-        coalition: Receivers that act together.
-
-    Returns:
-        Evidence of all runs, by adversary.
+        coalition: Receivers that act together; None for everybody but the target.
     """
-    adversaries, parts = _adversaries(system, coalition), []
+    together = receivers_attack(system.claimed)
+    listeners = _listeners(system, coalition) if together else []
+    expected = _expected_models(system) if together else None
+    parts = []
     for group in _groups(system):
         seeds = tuple(system.seed + run for run in group)
-        here = system.canaries._replace(signs=system.canaries.signs[group])
+        here = system.canaries.of_runs(group)
         system.on_stage("running")
         planted = canaries.planted(system.actual)
         transcript = transcripts(
             planted, system.problem, seeds, system.precision, system.on_epoch, canaries.plant(here)
         )
         _require_numbers(transcript)
-        parts.append({who: found for make in adversaries for who, found in make(here, transcript, seeds).items()})
-    return {
-        who: Evidence(np.concatenate([part[who].readings for part in parts], axis=1), found.shift)
-        for who, found in parts[0].items()
-    }
+        system.on_stage("the eavesdropper listens")
+        signals = following.follow(
+            system.claimed, system.problem, here, system.nodes, transcript, seeds, system.on_epoch
+        )
+        heard = tuple(_hear(system, who, here, transcript, seeds) for who in listeners)
+        held = None if expected is None else published.hold(system.claimed, transcript, expected)
+        parts.append((signals, heard, held))
+    signals, heard, held = parts[0]
+    if len(parts) > 1:
+        signals = following.joined([part[0] for part in parts])
+        heard = tuple(
+            one._replace(readings=_of_all_runs([part[1][place].readings for part in parts]))
+            for place, one in enumerate(heard)
+        )
+        if held is not None:
+            held = held._replace(readings=_of_all_runs([part[2].readings for part in parts if part[2]]))
+    return Gathered(system.canaries, signals, heard, held, coalition, together)
+
+
+def _of_all_runs(readings: list[FloatArray]) -> FloatArray:
+    return np.concatenate(readings, axis=1)
+
+
+def evidence_of(gathered: Gathered, target: int) -> "Iterator[tuple[str, Evidence]]":
+    """What every adversary has of one target, one after the other: all at once would be large.
+
+    Args:
+        gathered: Of all targets.
+        target: A node with canaries.
+
+    Yields:
+        A name, and the evidence.
+    """
+    signals, nodes = gathered.following, gathered.following.nodes.tolist()
+    place = nodes.index(target)
+    change = float(gathered.canaries.change[gathered.canaries.targets.tolist().index(target)])
+    alone = [one for one in gathered.heard if one.observers != gathered.coalition and target not in one.observers]
+    if alone:
+        best = max(alone, key=lambda one: float(np.linalg.norm(one.shift[target])))
+        yield _name(best.observers), _with_own_noise(best.about(target, change), signals, place, best.observers)
+    if gathered.together and gathered.coalition is None:
+        # Together they hear the target by itself: from any sum it is in, they subtract their own signals.
+        others = tuple(node for node in nodes if node != target)
+        yield "all other receivers", _with_own_noise(of_signals(signals, place), signals, place, others)
+    for one in gathered.heard:
+        if one.observers == gathered.coalition and target not in one.observers:
+            yield (
+                _name(one.observers),
+                _with_own_noise(one.about(target, change), signals, place, one.observers),
+            )
+    yield from overheard(signals, place)
+    if gathered.held is not None:
+        yield "published alone", gathered.held.about(target, change)
+
+
+def _with_own_noise(evidence: Evidence, signals: Following, place: int, members: tuple[int, ...]) -> Evidence:
+    """Evidence beside the noise of the member whose own is most like the target's: each member knows its own."""
+    nodes = signals.nodes.tolist()
+    known = [nodes.index(node) for node in members if node in nodes]
+    if not known:
+        return evidence
+    left = signals.surprises[place].ravel()
+    likeness = [abs(float(np.dot(left, signals.noise[other].ravel()))) for other in known]
+    own = signals.noise[known[int(np.argmax(likeness))]]
+    return evidence.beside(own.reshape(-1, *own.shape[2:]).astype(np.float64))
 
 
 def _require_numbers(transcript: Transcript) -> None:
@@ -110,67 +190,57 @@ def receivers_attack(algorithm: Algorithm) -> bool:
 def _groups(system: System) -> "Iterator[list[int]]":
     size = np.dtype(system.precision).itemsize
     together = max(1, _MAX_TAPE_BYTES // bytes_of_tape(system.actual, system.problem, size))
-    runs = range(len(system.canaries.signs))
+    runs = range(system.canaries.signs.shape[1])
     for start in range(0, len(runs), together):
         yield list(runs[start : start + together])
 
 
-def _adversaries(system: System, coalition: tuple[int, ...]) -> list[Attacker]:
-    """Everybody who attacks."""
-    plan, target = system.claimed.plan, system.canaries.target
-
-    def eavesdropper(here: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:
-        system.on_stage("the eavesdropper listens")
-        found = overhear(system.claimed, system.problem, here, transcript, seeds, system.on_epoch)
-        return {"eavesdropper": found.air, "published, with the air": found.published}
-
-    def receiver(members: tuple[int, ...], name: str) -> Attacker:
-        def listen(here: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:
-            system.on_stage(f"{name} listen{'s' if len(members) == 1 else ''}")
-            hidden = linear.hidden_from(plan.mixing.weights.toarray(), members)
-            followed = replay(system.claimed, system.problem, here, hidden, seeds)
-            seen = receivers.view(plan, transcript, members)
-            return {name: receivers.listen(plan, seen, followed, target, here.change, system.on_epoch)}
-
-        return listen
-
-    if not receivers_attack(system.claimed):
-        return [eavesdropper]
-    worst = _worst_receiver(system.claimed, target)
-    listeners = dict.fromkeys([(worst,), coalition])  # once, if they are the same
-    return [*(receiver(who, _name(who, plan.network.nodes)) for who in listeners), eavesdropper, _holder(system)]
+def _hear(
+    system: System, members: tuple[int, ...], here: Canaries, transcript: Transcript, seeds: tuple[int, ...]
+) -> Heard:
+    """What receivers make of what they have."""
+    plan = system.claimed.plan
+    system.on_stage(f"{_name(members)} listen{'s' if len(members) == 1 else ''}")
+    hidden = linear.hidden_from(plan.mixing.weights.toarray(), members)
+    followed = replay(system.claimed, system.problem, here, hidden, seeds)
+    return receivers.listen(plan, receivers.view(plan, transcript, members), followed, system.on_epoch)
 
 
-def _name(members: tuple[int, ...], nodes: int) -> str:
-    if len(members) == 1:
-        return f"receiver {members[0]}"
-    return "all other receivers" if len(members) == nodes - 1 else f"receivers {', '.join(map(str, members))}"
+def _name(members: tuple[int, ...]) -> str:
+    return f"receiver{'' if len(members) == 1 else 's'} {', '.join(map(str, members))}"
 
 
-def _holder(system: System) -> Attacker:
-    """Who has the published models and nothing else."""
+def _expected_models(system: System) -> FloatArray:
+    """[nodes, dim] the models of a run without noise, half way: what whoever has nothing of the air expects."""
     claimed, here = system.claimed, canaries.half_way(system.canaries, 1)
     options: dict[str, Any] = {key: claimed.settings[key] for key in ("gradient_at", "publish")}
     seeded = replace(claimed.plan, budget=replace(claimed.plan.budget, noise_source="seeded"))
     remade = registry.find(claimed.name).make(seeded, **options) if is_secure(claimed.setup) else claimed
     (only,) = remade.rounds
     sending = only.sending._replace(noise=np.zeros_like(only.sending.noise))
-    quietly = remade._replace(rounds=(only._replace(sending=sending),))
-
-    def hold(planted: Canaries, transcript: Transcript, seeds: tuple[int, ...]) -> dict[str, Evidence]:  # noqa: ARG001
-        system.on_stage("the holder of published models looks")
-        half, prepare = canaries.planted(quietly), canaries.plant(here)
-        alone = (system.seed,)
-        expected = transcripts(half, system.problem, alone, on_epoch=system.on_epoch, prepare=prepare).published[0]
-        return {"published alone": published.hold(claimed, planted, transcript, expected)}
-
-    return hold
+    quietly = canaries.planted(remade._replace(rounds=(only._replace(sending=sending),)))
+    system.on_stage("the holder of published models looks")
+    alone, prepare = (system.seed,), canaries.plant(here)
+    kept = transcripts(quietly, system.problem, alone, on_epoch=system.on_epoch, prepare=prepare)
+    return np.asarray(kept.published[0])
 
 
-def _worst_receiver(algorithm: Algorithm, target: int) -> int:
-    """The receiver that learns most of the target by the linear diagnostic, looked for among its neighbours first."""
-    plan = algorithm.plan
-    near = plan.network.gains[[target]].indices
-    others = np.setdiff1d(np.arange(plan.network.nodes), [target, *near])
-    searched = [int(node) for node in (*near, *others)][:_MAX_RECEIVERS_SEARCHED]
-    return max(searched, key=lambda node: float(plan.linear_common((node,))[target]))
+def _listeners(system: System, coalition: tuple[int, ...] | None) -> list[tuple[int, ...]]:
+    """Receivers that learn most of some target by the linear diagnostic, and the coalition.
+
+    Looked for among the neighbours of targets first. Of every target there is one that is not the target itself.
+    """
+    plan, targets = system.claimed.plan, system.canaries.targets
+    near = np.unique(plan.network.gains[targets].indices)
+    searched = np.append(near, np.setdiff1d(np.arange(plan.network.nodes), near))[:_MAX_RECEIVERS_SEARCHED]
+    learned = {int(node): plan.linear_common((int(node),))[targets] for node in searched}
+    learned = {node: np.where(targets == node, 0.0, mu) for node, mu in learned.items()}
+    chosen: list[int] = []
+    best = np.zeros(len(targets))
+    for _ in range(_MAX_LISTENERS):
+        node = max(learned, key=lambda one: float(np.maximum(learned[one], best).sum()))
+        if (learned[node] > best).any():
+            chosen.append(node)
+            best = np.maximum(best, learned[node])
+    alone: list[tuple[int, ...]] = [(node,) for node in chosen if coalition != (node,)]
+    return alone if coalition is None else [*alone, coalition]

@@ -1,35 +1,33 @@
-"""Attacks a system with canaries, and says what that shows of its promise."""
+"""Attacks a system with canaries, looks at its noise and its clip, and says what that shows of its promise."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, Stage, quiet
+from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm
-from murmurcast.audits import bounds, canaries, clipping, one_run
-from murmurcast.audits.adversaries import System, gather, receivers_attack
-from murmurcast.audits.evidence import Evidence
-from murmurcast.audits.guessing import Guesses, Numbers, guess
+from murmurcast.audits import canaries, clipping, noise_checks
+from murmurcast.audits.adversaries import MAX_ATTACKS, Gathered, System, evidence_of, gather, receivers_attack
+from murmurcast.audits.attack import BOUNDS, Attack, Promise, judge
+from murmurcast.audits.canaries import Numbers
+from murmurcast.audits.following import bytes_of_following
+from murmurcast.audits.transcript import spoken_round
+from murmurcast.audits.verdict import Audit
 from murmurcast.errors import Error
+from murmurcast.planning.plan import Plan
 from murmurcast.planning.setup import Setup
 from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision, claimed, strongest_mu
 from murmurcast.runs.require import require_algorithm, require_planned_for, require_settings
 
-FALSE_POSITIVE_RATES = (0.1, 0.01, 0.001)
-CURVE = tuple(float(rate) for rate in np.geomspace(1e-3, 1, 61))  # false-positive rates to draw
-NOTE = "an audit can refute a promise, not prove it: what it did not try may still leak"
-Verdict = Literal["not falsified", "FALSIFIED", "nothing is promised"]
-_CANARIES = 16_000  # enough to find halved noise where epsilon 0.3 is promised at delta 1e-5
+_CANARIES = 16_000  # at every target
 _MIN_CANARIES = 100
 _MAX_CANARIES = 10_000_000  # of which every adversary keeps a reading for every epoch
 _BEST_MU = 2.5  # canaries of a larger mu are guessed nearly always right, whatever is done to the noise
-_SURE_OF_POWER = 0.9
-_BOUNDS = 4  # of every attack: two of mu, two of epsilon; all hold together
+_MAX_FOLLOWED_BYTES = 2**30  # of nodes whose signals are looked at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,147 +35,20 @@ class AuditOptions:
     """How sure to be, and whom to tell: nothing here changes what is promised.
 
     Args:
-        confidence: Of all bounds together.
+        confidence: Of all bounds and checks together: an honest system is accused with at most the rest. By default so
+            that 200 audits of honest systems accuse nobody, with a probability of 98 %.
         precision: Of the runs; secure noise needs and gets float64.
         on_stage: Told what begins.
         on_epoch: Told (epochs done, epochs in all) of the stage.
     """
 
-    confidence: float = 0.95
+    confidence: float = 0.9999
     precision: Precision = "float32"
     on_stage: Stage = quiet
     on_epoch: Count = quiet
 
     def __post_init__(self) -> None:
         _check.fraction(confidence=self.confidence)
-
-
-class Attack(NamedTuple):
-    """What one adversary showed.
-
-    Attributes:
-        adversary: Who it is.
-        mu_linear: What it would reach under linear gradients, if all is as claimed. A diagnostic.
-        filter: Which filter showed more: "matched", made for the claim, or "learned" from canaries that are told.
-        guesses: Canaries that were guessed by this filter.
-        right: How many of them rightly.
-        mu: At least this, noise being independent between coordinates, as it is claimed to be.
-        epsilon_by_counts: At least this, by Clopper-Pearson bounds of false and true positives.
-        epsilon_one_run: At least this, by the bound for many canaries in one run, whatever ties them together.
-        true_positives: Rates at `FALSE_POSITIVE_RATES`; None where there are too few canaries to tell.
-        caught_from: The largest share of the noise's std that would have been caught; 0 where no cut would.
-        curve: True-positive rates at `CURVE`, to draw.
-    """
-
-    adversary: str
-    mu_linear: float
-    filter: Literal["matched", "learned"]
-    guesses: int
-    right: int
-    mu: float
-    epsilon_by_counts: float
-    epsilon_one_run: float
-    true_positives: tuple[float | None, ...]
-    caught_from: float
-    curve: tuple[float, ...] = ()
-
-    @property
-    def epsilon(self) -> float:
-        """The better of both bounds."""
-        return max(self.epsilon_by_counts, self.epsilon_one_run)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Audit:
-    """What attacks on a system showed. All bounds hold together with the confidence.
-
-    Attributes:
-        algorithm: Its name.
-        unit: What is promised to be hidden.
-        target: The node under attack.
-        runs: How many were made.
-        canaries: How many in each run.
-        share: Size of a canary's change, as a share of the sensitivity.
-        delta: At which every epsilon is meant.
-        confidence: Of all bounds together.
-        mu_promised: For a change of this size; infinite where nothing is promised.
-        epsilon_promised: The same, at delta.
-        epsilon_whole: What is promised for the largest change that one unit can make.
-        attacks: What every adversary showed.
-        clip: Largest change of the target's gradient that hostile data made, as a share of the sensitivity; None where
-            no data could be made hostile.
-        warnings: What was asked for and not done.
-    """
-
-    algorithm: str
-    unit: str
-    target: int
-    runs: int
-    canaries: int
-    share: float
-    delta: float
-    confidence: float
-    mu_promised: float
-    epsilon_promised: float
-    epsilon_whole: float
-    attacks: tuple[Attack, ...]
-    clip: float | None
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def true_positives_allowed(self) -> tuple[float, ...]:
-        """The largest rates that the promise allows at `FALSE_POSITIVE_RATES`."""
-        return tuple(float(norm.cdf(norm.ppf(rate) + self.mu_promised)) for rate in FALSE_POSITIVE_RATES)
-
-    @property
-    def falsified_by(self) -> tuple[str, ...]:
-        """Everything that contradicts the promise."""
-        found = [attack.adversary for attack in self.attacks if self._refutes(attack)]
-        beyond = self.clip is not None and self.clip > clipping.LARGEST_SHARE and np.isfinite(self.mu_promised)
-        return (*found, "hostile data") if beyond else tuple(found)
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether the promise stands."""
-        if not np.isfinite(self.mu_promised):
-            return "nothing is promised"
-        return "FALSIFIED" if self.falsified_by else "not falsified"
-
-    @property
-    def caught_from(self) -> float:
-        """The largest share of the noise's std that would have been caught, with probability 0.9."""
-        return max(attack.caught_from for attack in self.attacks)
-
-    @property
-    def summary(self) -> tuple[tuple[str, str], ...]:
-        """(heading, line) of what was found."""
-        lines = [("Verdict", self._verdict_in_words())]
-        if self.verdict == "not falsified":
-            lines.append(("Power", self._power_in_words()))
-        if self.clip is not None:
-            lines.append(
-                ("Clip", f"hostile data changed the gradient by at most {self.clip:.3g} times the sensitivity")
-            )
-        return tuple(lines)
-
-    def _verdict_in_words(self) -> str:
-        if self.verdict == "nothing is promised":
-            most = max(self.attacks, key=lambda attack: attack.epsilon)
-            return f"nothing is promised, and {most.adversary} shows epsilon {most.epsilon:.3g} or more"
-        held = f"the certified epsilon {self.epsilon_promised:.4g} (mu {self.mu_promised:.4g})"
-        if self.share < 1:
-            held += f" of changes of this size; of the largest change it is {self.epsilon_whole:.4g}"
-        if self.verdict == "FALSIFIED":
-            return f"FALSIFIED by {' and '.join(self.falsified_by)}: more than {held}"
-        return f"not falsified: nobody shows more than {held}"
-
-    def _power_in_words(self) -> str:
-        if not self.caught_from:
-            return "no cut in noise would have been caught; more runs give more power"
-        return f"noise cut to {self.caught_from:.0%} of its std or less would have been caught, at power 0.9"
-
-    def _refutes(self, attack: Attack) -> bool:
-        return attack.mu > self.mu_promised or attack.epsilon > self.epsilon_promised
 
 
 def audit(
@@ -191,19 +62,21 @@ def audit(
     seed: int = 0,
     options: AuditOptions | None = None,
 ) -> Audit:
-    """Plants canaries at a node, runs the real system, and lets adversaries guess them from what they really have.
+    """Plants canaries at all nodes, runs the real system, and lets adversaries guess them from what they really have.
 
-    An audit can refute a promise. It cannot prove one: whatever it did not try may still leak.
+    Besides, it subtracts all that it knows from what was sent and looks at the noise that is left, and tries to move a
+    gradient further than the clip allows. An audit can refute a promise. It cannot prove one: whatever it did not try
+    may still leak.
 
     Args:
         algorithm: What the nodes claim to do; it carries the setup and the promise.
         problem: What they learn; it must be the one that was planned for.
         actual: What the nodes really do, such as an implementation of your own; the algorithm itself by default. It
             runs for as many epochs, over the same kind of channel.
-        target: The node under attack; the one that pays most by default.
+        target: The only node under attack; every node by default, outside the coalition.
         coalition: Receivers that act together; everybody but the target by default. They attack Algorithm 1 only; for
             any other, and where nodes drop out, a warning says so.
-        runs: How many runs; by default as many as make about 16,000 canaries.
+        runs: How many runs; by default as many as make about 16,000 canaries at every target.
         seed: Of runs, signs and splits; the same seed gives the same audit, unless noise is secure.
         options: How sure to be, and whom to tell.
     """
@@ -211,131 +84,117 @@ def audit(
     require_planned_for(algorithm, problem)
     actual = algorithm if actual is None else actual
     _require_alike(algorithm, actual)
-    plan, nodes = algorithm.plan, algorithm.setup.network.nodes
-    promised = strongest_mu(claimed(algorithm, problem), nodes)
-    cost = np.where(np.isinf(promised), plan.certificate.mu, promised)
-    if target is None:
-        target = int(np.argmax(cost))
-    members = _coalition(nodes, target, coalition)
-    runs = -(-_CANARIES // problem.dim) if runs is None else runs
-    _check.at_least(1, runs=runs)
+    plan, nodes = _plan(algorithm), algorithm.setup.network.nodes
+    runs = _require_runs(runs, problem.dim)
     _check.at_least(0, seed=seed)
     require_settings((seed,), None, None, told.precision)
-    _require_enough(runs, problem.dim)
-    share = min(1.0, _BEST_MU / max(float(cost[target]), _BEST_MU))
+    promised = strongest_mu(claimed(algorithm, problem), nodes)
+    cost = np.where(np.isinf(promised), plan.certificate.mu, promised)
+    members = None if coalition is None else _members(nodes, coalition)
+    targets = _targets(nodes, target, members)
+    looked_at = _room_for(algorithm, problem.dim, runs, targets, cost)
+    targets = np.intersect1d(targets, looked_at)
+    share = np.minimum(1.0, _BEST_MU / np.maximum(cost[targets], _BEST_MU))
     precision: Precision = "float64" if plan.budget.noise_source == "secure" else told.precision
-    planted = canaries.draw(plan, target, problem.dim, runs, share, seed)
-    system = System(algorithm, actual, problem, planted, seed, precision, told.on_stage, told.on_epoch)
-    evidence = gather(system, members)
+    planted = canaries.draw(algorithm, tuple(targets), problem.dim, runs, share, seed)
+    system = System(algorithm, actual, problem, planted, looked_at, seed, precision, told.on_stage, told.on_epoch)
+    gathered = gather(system, members)
+    promises = [_promise(plan, int(node), one, float(promised[node])) for node, one in zip(targets, share, strict=True)]
     told.on_stage("guessing")
-    limit = share * float(promised[target])
-    attacks = judge(evidence, planted.signs, limit, plan.budget.delta, told.confidence, seed)
+    # Half of what may go wrong is for the attacks, half for the checks.
+    half = (1 - told.confidence) / 2
+    attacks = _attacks(gathered, promises, plan, 1 - half / (BOUNDS * MAX_ATTACKS * len(targets)), seed)
+    told.on_stage("looking at the noise")
+    noise = gathered.following if np.isfinite(promised).all() else None
+    checks = () if noise is None else noise_checks.check_noise(noise, planted, 1 - half)
     told.on_stage("trying hostile data")
-    point: Literal["mixed", "own"] = "own" if algorithm.settings.get("gradient_at") == "own" else "mixed"
+    hostile = clipping.try_hostile_data(problem, plan.budget.unit, _point(algorithm), seed)
+    unseen = _unseen(algorithm, nodes, targets, looked_at, target, members)
     return Audit(
         algorithm=algorithm.name,
         unit=plan.budget.unit,
-        target=target,
+        nodes=nodes,
         runs=runs,
         canaries=problem.dim,
-        share=share,
         delta=plan.budget.delta,
         confidence=told.confidence,
-        mu_promised=limit,
-        epsilon_promised=_epsilon(plan, limit),
-        epsilon_whole=_epsilon(plan, float(promised[target])),
+        promises=tuple(sorted(promises, key=lambda one: -one.mu)),
         attacks=attacks,
-        clip=clipping.largest_change(problem, plan.budget.unit, target, point, seed),
-        warnings=() if coalition is None or receivers_attack(algorithm) else (_deaf(algorithm, members),),
+        checks=checks,
+        cut_caught=0.0 if noise is None else noise_checks.smallest_cut_of_size(noise, 1 - half),
+        hostile=hostile,
+        unseen=(*unseen, *((f"the clip: {hostile.worst}",) if hostile.share is None else ())),
+        warnings=() if members is None or receivers_attack(algorithm) else (_deaf(algorithm, members),),
     )
+
+
+def _point(algorithm: Algorithm) -> clipping.Point:
+    return "own" if algorithm.settings.get("gradient_at") == "own" else "mixed"
+
+
+def _attacks(
+    gathered: Gathered, promises: list[Promise], setup: Setup, confidence: float, seed: int
+) -> tuple[Attack, ...]:
+    """Everybody's, target by target."""
+    found: list[Attack] = []
+    for place, promise in enumerate(promises):
+        evidence = evidence_of(gathered, promise.target)
+        signs = gathered.canaries.signs[place]
+        found += judge(evidence, signs, promise, lambda mu: _epsilon(setup, mu), confidence, seed)
+    return tuple(found)
+
+
+def _promise(setup: Setup, target: int, share: float, mu: float) -> Promise:
+    limit = float(share) * mu
+    return Promise(target, float(share), limit, _epsilon(setup, limit), _epsilon(setup, mu), setup.budget.delta)
 
 
 def _epsilon(setup: Setup, mu: float) -> float:
     return float(setup.curve.epsilon(mu, setup.budget.delta)) if np.isfinite(mu) else np.inf
 
 
-def in_words(found: Audit) -> str:
-    """What was attacked, in a line."""
-    runs = f"{found.runs} run{'s' if found.runs > 1 else ''}"
-    size = "the largest change" if found.share == 1 else f"{found.share:.3g} of the largest change"
-    return (
-        f"{found.algorithm}, node {found.target}, unit {found.unit}; {runs} with {found.canaries} canaries each, of "
-        f"{size} that one {found.unit} can make"
-    )
+def _plan(algorithm: Algorithm) -> Plan:
+    """What is followed from epoch to epoch; of other methods no attack is known."""
+    spoken_round(algorithm)
+    if not isinstance(algorithm.setup, Plan):
+        raise Error(
+            f"no attack is known on {algorithm.name}, which carries out no plan of Algorithm 1: nothing was audited",
+            hint=f"audit a method of one round with a plan, such as {registry.DEFAULT}; certify recomputes the cost of "
+            "any method from its ledger",
+        )
+    return algorithm.setup
 
 
-def judge(
-    evidence: dict[str, Evidence],
-    signs: FloatArray,
-    mu_promised: float,
-    delta: float,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> tuple[Attack, ...]:
-    """What evidence shows.
-
-    Args:
-        evidence: By adversary, readings of [runs, canaries].
-        signs: [runs, canaries].
-        mu_promised: For a change of the canaries' size; only an audit's power depends on it.
-        delta: At which every epsilon is meant.
-        confidence: Of all bounds together.
-        seed: Of the split of canaries into those that are learned from and those that are counted.
-    """
-    each = 1 - (1 - confidence) / (_BOUNDS * len(evidence))
-    return tuple(
-        _attack(who, found, guess(found, signs, seed), mu_promised, delta, each) for who, found in evidence.items()
-    )
+def _room_for(algorithm: Algorithm, dim: int, runs: int, targets: Numbers, cost: FloatArray) -> Numbers:
+    """Whose signals are looked at: everybody's, or as many as there is room for, targets that pay most first."""
+    room = max(1, _MAX_FOLLOWED_BYTES // bytes_of_following(algorithm, dim, runs))
+    others = np.setdiff1d(np.arange(len(cost)), targets)
+    order = np.concatenate([part[np.argsort(-cost[part], kind="stable")] for part in (targets, others)])
+    return np.sort(order[:room])
 
 
-def _attack(who: str, evidence: Evidence, guesses: Guesses, limit: float, delta: float, confidence: float) -> Attack:
-    """What one adversary showed; `confidence` is that of each bound."""
-    everything: Numbers = np.arange(len(guesses.signs))
-    split = guesses.split
-    filters = {"matched": (guesses.matched, everything), "learned": (guesses.learned, split.counting)}
-    right = {name: guesses.right(*with_which) for name, with_which in filters.items()}
-    trials = {name: len(which) for name, (_, which) in filters.items()}
-    shown = {name: float(bounds.mu_lower_bound(right[name], trials[name], confidence)) for name in filters}
-    best: Literal["matched", "learned"] = "learned" if shown["learned"] > shown["matched"] else "matched"
-    # Of what the attack reaches a lower bound: what is stated about power must hold, too.
-    reached = float(bounds.mu_lower_bound(right["matched"], trials["matched"], _SURE_OF_POWER))
-    caught = bounds.smallest_cut(reached, limit, trials["matched"], confidence)
-    statistic = guesses.better()
-    choose, count = ((statistic[which], guesses.signs[which]) for which in (split.choosing, split.counting))
-    threshold = bounds.best_threshold(*_by_world(*choose), delta, confidence)
-    return Attack(
-        adversary=who,
-        mu_linear=evidence.mu,
-        filter=best,
-        guesses=trials[best],
-        right=right[best],
-        mu=shown[best],
-        epsilon_by_counts=bounds.counted(threshold, *_by_world(*count), delta, confidence).epsilon,
-        epsilon_one_run=one_run.measure(choose, count, delta, confidence).epsilon,
-        true_positives=tuple(_true_positives(*count, rate) for rate in FALSE_POSITIVE_RATES),
-        caught_from=caught,
-        curve=tuple(map(float, _rates(*_by_world(*count), CURVE))),
-    )
-
-
-def _true_positives(statistic: FloatArray, signs: FloatArray, rate: float) -> float | None:
-    absent, present = _by_world(statistic, signs)
-    if len(absent) * rate < 1:
-        return None
-    return float(_rates(absent, present, (rate,))[0])
-
-
-def _rates(absent: FloatArray, present: FloatArray, false_positives: tuple[float, ...]) -> FloatArray:
-    """True-positive rates at false-positive rates, as counted."""
-    thresholds = np.quantile(absent, 1 - np.asarray(false_positives), method="higher")
-    return np.asarray((present[None] > thresholds[:, None]).mean(axis=1))
-
-
-def _by_world(statistic: FloatArray, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Absent and present, as many of one as of the other."""
-    absent, present = statistic[signs < 0], statistic[signs > 0]
-    trials = min(len(absent), len(present))
-    return absent[:trials], present[:trials]
+def _unseen(
+    algorithm: Algorithm,
+    nodes: int,
+    targets: Numbers,
+    looked_at: Numbers,
+    target: int | None,
+    members: tuple[int, ...] | None,
+) -> tuple[str, ...]:
+    """Where the audit could not look."""
+    said = []
+    outside = nodes - len(targets) - (0 if members is None or target is not None else len(members))
+    if target is not None and nodes > 1:
+        said.append(f"attacks on the {nodes - 1} other nodes, which --target left out")
+    elif outside:
+        said.append(f"attacks on {outside} nodes that there is no room for; name one with --target, or use fewer runs")
+    elif members:
+        said.append("attacks on the members of the coalition")
+    if len(looked_at) < nodes:
+        said.append(f"the noise of {nodes - len(looked_at)} nodes that there is no room for")
+    if not receivers_attack(algorithm):
+        said.append("attacks by receivers and by whoever has published models only: none is known on this method")
+    return tuple(said)
 
 
 def _require_alike(claimed: Algorithm, actual: Algorithm) -> None:
@@ -353,7 +212,10 @@ def _require_alike(claimed: Algorithm, actual: Algorithm) -> None:
             )
 
 
-def _require_enough(runs: int, each: int) -> None:
+def _require_runs(runs: int | None, each: int) -> int:
+    """How many runs, neither too few nor too many."""
+    runs = -(-_CANARIES // each) if runs is None else runs
+    _check.at_least(1, runs=runs)
     if runs * each < _MIN_CANARIES:
         raise Error(f"{runs * each} canaries are too few to learn from and to count", hint="raise the number of runs")
     if runs > 1 and runs * each > _MAX_CANARIES:
@@ -361,18 +223,22 @@ def _require_enough(runs: int, each: int) -> None:
             f"{runs} runs of {each} canaries each are more than {_MAX_CANARIES:,} canaries",
             hint="lower the number of runs",
         )
+    return runs
 
 
-def _coalition(nodes: int, target: int, given: tuple[int, ...] | None) -> tuple[int, ...]:
+def _targets(nodes: int, target: int | None, members: tuple[int, ...] | None) -> Numbers:
+    if target is None:
+        return np.setdiff1d(np.arange(nodes), members or ())
     _check.at_least(0, target=target)
     if target >= nodes:
         raise Error(f"target is {target}, and nodes are 0 to {nodes - 1}", hint="name one of them")
-    everybody = (node for node in range(nodes) if node != target)
-    members = _check.whole_numbers("(0, 2)", coalition=everybody if given is None else given)
-    members = _check.observers(nodes, members)
-    if target in members:
+    if target in (members or ()):
         raise Error(f"node {target} is in the coalition against itself", hint="name another target, or leave it out")
-    return members
+    return np.array([target])
+
+
+def _members(nodes: int, given: tuple[int, ...]) -> tuple[int, ...]:
+    return _check.observers(nodes, _check.whole_numbers("(0, 2)", coalition=given))
 
 
 def _deaf(algorithm: Algorithm, members: tuple[int, ...]) -> str:

@@ -4,6 +4,7 @@ A mechanism that is (epsilon, delta)-DP allows no test with TPR > e^epsilon FPR 
 TNR > e^epsilon FNR + delta. So a test that was seen to do better shows a larger epsilon.
 """
 
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
@@ -158,11 +159,11 @@ def smallest_cut(mu_reached: float, mu_allowed: float, trials: int, confidence: 
     Returns:
         The largest share of the noise's std that would be caught; 0 where no cut would.
     """
-    counts = np.arange(trials + 1)
-    refuting = np.flatnonzero(mu_lower_bound(counts, trials, confidence) > mu_allowed)
-    if not refuting.size or mu_reached <= 0:
+    if mu_reached <= 0 or mu_lower_bound(trials, trials, confidence) <= mu_allowed:
         return 0.0
-    least = refuting[0]
+    # The bound grows with the count: the least that refutes.
+    counts = range(trials + 1)
+    least = bisect_left(counts, 1, key=lambda count: int(mu_lower_bound(count, trials, confidence) > mu_allowed))
     highest = 1 - 1e-15
     if binom.sf(least - 1, trials, highest) < power:
         return 0.0

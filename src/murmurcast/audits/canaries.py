@@ -1,12 +1,13 @@
-"""Planted data whose presence an attacker must guess: one canary for every coordinate of the model.
+"""Planted data whose presence an attacker must guess: at every target, one canary for every coordinate of the model.
 
-Canary i is a unit of data at one node, the target. In every epoch its gradient is +c u_i in one world and -c u_i in the
-other, u_i the i-th coordinate: a change of 2c, at most the sensitivity S. Directions are orthogonal and every sign is
-drawn by itself, so one run tries as many canaries as the model has parameters. They are added to the target's gradient
-behind the clip, which could not let through more of them than a clip's worth at once.
+Canary i of a target is a unit of its data. In every epoch its gradient is +c u_i in one world and -c u_i in the other,
+u_i the i-th coordinate: a change of 2c, at most the sensitivity S. Directions are orthogonal and every sign is drawn by
+itself, so one run tries as many canaries at each target as the model has parameters; to whoever attacks one target, the
+canaries of all others are more randomness. They are added to the target's gradient behind the clip, which could not let
+through more of them than a clip's worth at once.
 
-Unit record: canaries stand beside the target's own records, and 2c is at most 2C/n. Unit node: they are all the data
-that the target has, because at a private point its own gradient would differ between the worlds as well.
+They stand beside the target's own data. Only where gradients are taken at a private point, and a whole node is hidden,
+are they all that the target has: there its own gradient would differ between the worlds as well.
 """
 
 from typing import Any, NamedTuple
@@ -14,28 +15,33 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm, Local, Model, state_of
 from murmurcast.audits.transcript import Prepare, spoken_round
-from murmurcast.planning.setup import Setup
+
+Numbers = NDArray[np.int64]
 
 
 class Canaries(NamedTuple):
     """What is planted where.
 
     Attributes:
-        target: The node that holds them.
-        signs: [seeds, dim] +1 or -1, a world for every run and canary; 0 is half way between the worlds.
-        change: 2c, between a canary's two worlds.
-        alone: Whether the target has no other data.
+        targets: [targets] the nodes that hold them.
+        signs: [targets, seeds, dim] +1 or -1, a world for every run and canary; 0 is half way between the worlds.
+        change: [targets] 2c, between a canary's two worlds.
+        alone: Whether targets have no other data.
     """
 
-    target: int
+    targets: Numbers
     signs: FloatArray
-    change: float
+    change: FloatArray
     alone: bool
+
+    def of_runs(self, runs: "list[int]") -> "Canaries":
+        """Those of some runs."""
+        return self._replace(signs=self.signs[:, runs])
 
 
 class Planted(NamedTuple):
@@ -64,24 +70,29 @@ class Planted(NamedTuple):
         return model
 
 
-def draw(setup: Setup, target: int, dim: int, runs: int, size: float, seed: int) -> Canaries:
+def draw(
+    algorithm: Algorithm, targets: tuple[int, ...], dim: int, runs: int, size: ArrayLike = 1.0, seed: int = 0
+) -> Canaries:
     """Canaries with random signs.
 
     Args:
-        setup: Says how far one unit can change a gradient.
-        target: The node that gets them.
+        algorithm: Its setup says how far one unit can change a gradient; its settings, where gradients are taken.
+        targets: The nodes that get them.
         dim: Parameters of the model.
         runs: How many runs, each with signs of its own.
-        size: Of the change, as a share of the sensitivity.
+        size: Of the change, as a share of the sensitivity; one number or [targets].
         seed: Of the signs.
     """
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(runs, dim))
-    return Canaries(target, signs, size * float(setup.sensitivity[target]), setup.budget.unit == "node")
+    nodes, setup = np.array(targets), algorithm.setup
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(len(nodes), runs, dim))
+    change = np.broadcast_to(np.asarray(size, np.float64), len(nodes)) * setup.sensitivity[nodes]
+    private = algorithm.settings.get("gradient_at") != "mixed"
+    return Canaries(nodes, signs, change, setup.budget.unit == "node" and private)
 
 
 def half_way(canaries: Canaries, runs: int) -> Canaries:
     """The same canaries in the world between the two."""
-    return canaries._replace(signs=np.zeros((runs, canaries.signs.shape[1])))
+    return canaries._replace(signs=np.zeros((len(canaries.targets), runs, canaries.signs.shape[2])))
 
 
 def planted(algorithm: Algorithm) -> Algorithm:
@@ -115,8 +126,9 @@ def plant(canaries: Canaries) -> Prepare:
     def prepare(state: Planted) -> Planted:
         like: NDArray[Any] = np.asarray(state.gradient)  # [nodes, seeds, ...]
         gradient, data = np.zeros(like.shape), np.ones(like.shape[:2])
-        gradient[canaries.target] = canaries.change / 2 * canaries.signs.reshape(like.shape[1:])
-        data[canaries.target] = 0.0 if canaries.alone else 1.0
+        signs = canaries.signs.reshape(len(canaries.targets), *like.shape[1:])
+        gradient[canaries.targets] = canaries.change.reshape(-1, *(1,) * (like.ndim - 1)) / 2 * signs
+        data[canaries.targets] = 0.0 if canaries.alone else 1.0
         changed: Any = {"gradient": gradient.astype(like.dtype), "data": data.astype(like.dtype)}
         return state._replace(**changed)
 

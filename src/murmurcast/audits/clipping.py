@@ -1,89 +1,109 @@
 """Hostile data: whether one unit can change a gradient by more than the sensitivity that a promise is made with.
 
-Canaries are planted behind the clip. This looks at the clip itself: two worlds whose data differ in one unit, chosen to
-pull the gradient as far as possible to one side and to the other.
+Canaries are planted behind the clip. This looks at the clip itself: pairs of worlds whose data differ in one unit or in
+several, chosen to pull the gradient as far as possible to one side and to the other. Several units may change it by as
+many times the sensitivity: if they change it further, one of them does.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from murmurcast.data.partition import Partition, Sorted
+from murmurcast.audits.hostile import Pair, hostile_pairs
+from murmurcast.engine import node as one_node
 from murmurcast.privacy.certificate import Unit
-from murmurcast.problems.base import Problem
-from murmurcast.problems.quadratic import Quadratic
-from murmurcast.problems.ridge import RidgeRegression
-from murmurcast.problems.softmax import SoftmaxRegression
+from murmurcast.problems.base import Data, Problem
 
 LARGEST_SHARE = 1 + 1e-4  # of the sensitivity: gradients are in float32
-_RECORDS = 32  # of the node that are looked at; with fewer records each counts more, and the sensitivity as much
 Point = Literal["mixed", "own"]
 _POINTS = (0.0, 0.1, 10.0)  # sizes of the models at which gradients are taken
-_HOSTILE = (1e-2, 1.0, 1e2, 1e4)  # sizes of hostile data
 
 
-def largest_change(problem: Problem, unit: Unit, node: int, point: Point = "mixed", seed: int = 0) -> float | None:
-    """The largest change of a node's gradient that was found, as a share of the sensitivity; at most 1 if all is well.
+class Clipped(NamedTuple):
+    """What hostile data did to gradients.
+
+    Attributes:
+        share: The largest change of a gradient that was found, as a share of the most that is allowed; None where no
+            data could be made hostile.
+        worst: What made it, in words; or why nothing could be tried.
+        pairs: How many pairs of worlds were tried.
+    """
+
+    share: float | None
+    worst: str
+    pairs: int = 0
+
+    @property
+    def refutes(self) -> bool:
+        """Whether a unit can do more than the promise is made with."""
+        return self.share is not None and self.share > LARGEST_SHARE
+
+    @property
+    def in_words(self) -> str:
+        """A line."""
+        if self.share is None:
+            return f"NOT LOOKED AT: {self.worst}"
+        by = f" by {self.worst}" if self.refutes else ""
+        changed = f"hostile data changed the gradient by at most {self.share:.3g} times the sensitivity{by}"
+        return f"{changed}, in {self.pairs} pairs of worlds"
+
+
+def try_hostile_data(problem: Problem, unit: Unit, point: Point = "mixed", seed: int = 0) -> Clipped:
+    """The largest change of a gradient that was found, as a share of what is allowed; at most 1 if all is well.
 
     Args:
-        problem: Whose gradients. None is returned for a kind of problem whose data cannot be made hostile here.
+        problem: Whose gradients.
         unit: What differs between the worlds: one record, or all data of the node.
-        node: Whose data.
         point: Where gradients are taken: at the public mixed point, or at the node's own.
-        seed: Of models and data.
+        seed: Of models, data and minibatches.
     """
     rng = np.random.default_rng(seed)
     models = [jnp.asarray(size * rng.standard_normal(problem.shape), jnp.float32) for size in _POINTS]
-    shares = [
-        _change(one, other, model, point) / float(one.gradient_clip.sensitivity(unit, 1)[0])
-        for size in _HOSTILE
-        for one, other in _worlds(problem, unit, node, size, rng)
-        for model in models
-    ]
-    return max(shares, default=None)
+    worst, found, count = "", -1.0, 0
+    gradients: dict[int, _Gradient] = {}  # compiled once for every problem that several pairs share
+    for pair in hostile_pairs(problem, unit, rng):
+        count += 1
+        key = jax.random.key(int(rng.integers(2**31)))
+        gradient = gradients.setdefault(id(pair.problem), _gradient(pair.problem, unit, point))
+        chosen = models if pair.tries_all_models else [models[count % len(models)]]
+        for model in chosen:
+            share = _change(pair, gradient, model, key) / pair.allowed
+            if share > found:
+                found, worst = share, pair.words
+    if not count:
+        return Clipped(None, f"no data of {type(problem).__name__} could be made hostile")
+    return Clipped(found, worst, count)
 
 
-def _change(one: Problem, other: Problem, model: jax.Array, point: Point) -> float:
-    gradients = []
-    for world in (one, other):
-        mine = jax.tree.map(lambda leaf: leaf[0], world.local_data())
-        gradient = world.gradient_at_public if point == "mixed" else world.gradient_at_private
-        gradients.append(gradient(model, mine, jax.random.key(0)))
-    return float(jnp.linalg.norm(jnp.ravel(gradients[0] - gradients[1])))
+class _Gradient(Protocol):
+    """A node's gradient."""
+
+    def __call__(self, model: jax.Array, mine: Data, key: jax.Array, /) -> jax.Array:
+        """At a model, on the node's data, for the minibatch that the key chooses."""
+        ...
 
 
-def _worlds(
-    problem: Problem, unit: Unit, node: int, size: float, rng: np.random.Generator
-) -> "Iterator[tuple[Problem, Problem]]":
-    """Pairs of problems with that node alone, their data hostile on opposite sides."""
-    if isinstance(problem, SoftmaxRegression | RidgeRegression):
-        yield _on_examples(problem, unit, node, size, rng)
-    elif isinstance(problem, Quadratic):
-        pull = size * rng.standard_normal(problem.shape)
-        curvature = problem.curvature.mean(axis=0)[None]  # of one node alone it need not have a minimum
-        one, other = (replace(problem, curvature=curvature, centre=sign * pull[None]) for sign in (1, -1))
-        yield one, other
+def _change(pair: Pair, gradient: _Gradient, model: jax.Array, key: jax.Array) -> float:
+    one, other = (np.asarray(gradient(model, mine, key), np.float64) for mine in pair.worlds)
+    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+        return np.inf
+    return float(np.linalg.norm(one - other))
 
 
-def _on_examples(
-    problem: SoftmaxRegression | RidgeRegression, unit: Unit, node: int, size: float, rng: np.random.Generator
-) -> tuple[Problem, Problem]:
-    # As many records as a batch has: then each of them is drawn.
-    dataset, rows = problem.data.dataset, problem.data.rows[node][: problem.batch or _RECORDS]
-    changed = slice(0, 1 if unit == "record" else len(rows))
-    pull = (size * rng.standard_normal((1, dataset.features.shape[1]))).astype(np.float32)
-    targets = dataset.targets[rows].copy()
-    targets[changed] = targets[0] if dataset.classes is not None else size
+def _gradient(problem: Problem, unit: Unit, point: Point) -> _Gradient:
+    """As nodes take it; about records, as the problem itself clips it.
 
-    def world(sign: int) -> Problem:
-        features = dataset.features[rows].copy()
-        features[changed] = sign * pull
-        data = replace(dataset, features=features, targets=targets, optimum=None)
-        alone = Partition(dataset=data, rule=Sorted(), rows=(np.arange(len(rows)),))
-        return replace(problem, data=alone)
+    The engine's clip of a whole node, where there is one, would only hide what a record does.
+    """
+    of_records = problem.gradient_at_public if point == "mixed" else problem.gradient_at_private
+    if unit == "record":
+        return jax.jit(of_records)
 
-    return world(1), world(-1)
+    def of_node(model: jax.Array, mine: Data, key: jax.Array) -> jax.Array:
+        able = one_node.local(problem, mine, key)
+        take = able.gradient_at_public if point == "mixed" else able.gradient_at_private
+        return jnp.asarray(take(model))
+
+    return jax.jit(of_node)

@@ -13,10 +13,12 @@ class Evidence(NamedTuple):
     Attributes:
         readings: [readings, runs, canaries] with unit variance, not correlated, if all is as claimed.
         shift: [readings] from a canary's world -1 to its world +1, under gradients that do not react to hidden states.
+        part: Of the mu that is promised for everything, what is promised for these readings.
     """
 
     readings: FloatArray
     shift: FloatArray
+    part: float = 1.0
 
     @property
     def mu(self) -> float:
@@ -26,3 +28,12 @@ class Evidence(NamedTuple):
     def matched(self) -> FloatArray:
         """[runs, canaries] the log likelihood ratio of world +1 over world -1, if all is as claimed."""
         return np.asarray(np.tensordot(self.shift, self.readings, axes=1))
+
+    def beside(self, *more: FloatArray) -> "Evidence":
+        """With readings that canaries do not shift; they may still tell something of the noise."""
+        silent = np.zeros(sum(len(part) for part in more))
+        return Evidence(np.concatenate([self.readings, *more]), np.append(self.shift, silent))
+
+    def joined(self, other: "Evidence") -> "Evidence":
+        """With another's readings of the same canaries."""
+        return Evidence(np.concatenate([self.readings, other.readings]), np.append(self.shift, other.shift))

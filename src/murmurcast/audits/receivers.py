@@ -47,26 +47,42 @@ def view(plan: Plan, transcript: Transcript, observers: tuple[int, ...]) -> View
     return View(tuple(members), said, received)
 
 
-def listen(plan: Plan, seen: View, followed: Replay, target: int, change: float, on_epoch: Count = quiet) -> Evidence:
+class Heard(NamedTuple):
+    """What observers make of what they have; it serves for all targets.
+
+    Attributes:
+        observers: Who they are.
+        readings: [readings, runs, dim] whitened by what is claimed of the noise.
+        shift: [nodes, readings] by a unit change of every gradient of a node; 0 for the observers.
+    """
+
+    observers: tuple[int, ...]
+    readings: FloatArray
+    shift: FloatArray
+
+    def about(self, target: int, change: float) -> Evidence:
+        """The evidence of one target, whose gradients change by so much."""
+        if target in self.observers:
+            raise Error(f"node {target} is an observer of itself", hint="name a target outside the coalition")
+        return Evidence(self.readings, change * self.shift[target])
+
+
+def listen(plan: Plan, seen: View, followed: Replay, on_epoch: Count = quiet) -> Heard:
     """Filters what observers have, and nothing else.
 
     Args:
         plan: The public plan of Algorithm 1.
         seen: What the observers have.
         followed: All hidden nodes half way between the worlds, as `linear.hidden_from` orders them.
-        target: Whose data differs.
-        change: Of the target's gradient, from one world to the other, in every epoch.
         on_epoch: Called with (epochs done, epochs in all).
     """
     weights, observers = plan.mixing.weights.toarray(), list(seen.observers)
     hidden = linear.hidden_from(weights, seen.observers)
-    if target not in hidden:
-        raise Error(f"node {target} is an observer of itself", hint="name a target outside the coalition")
     amplitude = np.sqrt(plan.alpha * plan.network.power)[:, None, None]
     arriving = plan.network.gains.toarray().T
-    push = change * plan.schedule.steps / plan.z[:, target]
+    push = (plan.schedule.steps[:, None] / plan.z)[:, hidden]
     seeds, epochs, _, dim = seen.said.shape
-    state, moved = followed.start, np.zeros(len(hidden))
+    state, moved = followed.start, np.zeros((len(hidden), len(hidden)))
     said, readings, shift = np.zeros((len(weights), seeds, dim)), [], []
     for epoch, now in enumerate(linear.filter_steps(weights, seen.observers, plan.effective_noise)):
         expected = np.asarray(state.own, np.float64).reshape(len(hidden), seeds, dim)
@@ -78,6 +94,8 @@ def listen(plan: Plan, seen: View, followed: Replay, target: int, change: float,
         said[hidden] = expected + np.tensordot(now.correct, surprise, axes=1)
         sent = amplitude * said
         state = followed.step(epoch + 1, state, sent[hidden], np.tensordot(arriving[hidden], sent, axes=1))
-        moved = now.carry @ moved - push[epoch] * (hidden == target)
+        moved = now.carry @ moved - np.diag(push[epoch])
         on_epoch(epoch + 1, epochs)
-    return Evidence(np.concatenate(readings), np.concatenate(shift))
+    by_node = np.zeros((len(weights), sum(map(len, shift))))
+    by_node[hidden] = np.concatenate(shift).T
+    return Heard(seen.observers, np.concatenate(readings), by_node)

@@ -1,4 +1,4 @@
-"""What an attacker who knows everything but the canaries' signs expects: the algorithm's own update, half way.
+"""What somebody who knows everything, or everything but the canaries' signs, expects: the algorithm's own update.
 
 Differential privacy grants the attacker all data, the plan and the code. So it follows a node with the very function
 that the node runs, on the signals it has or believes in, and compares what is sent with what it expected. Minibatches
@@ -25,20 +25,55 @@ from murmurcast.problems.base import Problem
 _RUNS_PER_BLOCK = 64  # runs whose gradients fit in the cache
 
 
+class World(NamedTuple):
+    """What nodes had, as somebody supposes who follows them.
+
+    Attributes:
+        data: 1 where their data is known, 0 where they are followed as if they had none.
+        canaries: 1 for canaries with their true signs, 0 half way between the signs.
+    """
+
+    data: float
+    canaries: float
+
+
+HALF_WAY = World(data=1.0, canaries=0.0)
+AS_IT_WAS = World(data=1.0, canaries=1.0)  # for whoever planted the canaries
+WITHOUT_DATA = World(data=0.0, canaries=0.0)
+
+
 class Step(Protocol):
-    """Takes the nodes that an attacker follows through one epoch."""
+    """Takes the nodes that are followed through one epoch."""
 
     def __call__(self, epoch: int, state: Any, sent: NDArray[Any], heard: NDArray[Any], /) -> Any:
         """The states after an epoch, from 1; signals [nodes, runs, ..., dim]."""
         ...
 
 
+class TakeGradients(Protocol):
+    """Where a node takes its gradients."""
+
+    def __call__(self, able: Local, own: Any, /) -> Local:
+        """What the node can do, from what it could do as claimed and from its own model."""
+        ...
+
+
+def as_claimed(able: Local, own: Any) -> Local:  # noqa: ARG001
+    """Where the algorithm says."""
+    return able
+
+
+def at_own_point(able: Local, own: Any) -> Local:
+    """At the node's own model, wherever the algorithm says it is."""
+    return able._replace(gradient_at_public=lambda _: able.gradient_at_private(own))
+
+
 class Replay(NamedTuple):
-    """Nodes as the attacker follows them.
+    """Nodes as somebody follows them.
 
     Attributes:
         nodes: Their numbers.
-        start: State before epoch 1, arrays [nodes, runs, ...].
+        start: State before epoch 1, arrays [nodes, runs, worlds, ...].
         step: On by an epoch.
     """
 
@@ -48,9 +83,17 @@ class Replay(NamedTuple):
 
 
 def replay(
-    algorithm: Algorithm, problem: Problem, canaries: Canaries | None, nodes: NDArray[np.int64], seeds: tuple[int, ...]
+    algorithm: Algorithm,
+    problem: Problem,
+    canaries: Canaries | None,
+    nodes: NDArray[np.int64],
+    seeds: tuple[int, ...],
+    worlds: tuple[World, ...] = (HALF_WAY,),
+    take: TakeGradients = as_claimed,
 ) -> Replay:
-    """Follows nodes half way between the worlds, in float64 where JAX has it switched on, else in float32.
+    """Follows nodes, in float64 where JAX has it switched on, else in float32.
+
+    All worlds have the same signals; a gradient at a public point is therefore taken once for all of them.
 
     Args:
         algorithm: What the nodes claim to do.
@@ -58,6 +101,8 @@ def replay(
         canaries: Those of the runs; None where the problem itself is already half way.
         nodes: Whom to follow.
         seeds: Of the runs, for their minibatches.
+        worlds: What is supposed of the nodes' data.
+        take: Where gradients are taken.
     """
     dtype, only = jnp.zeros(0).dtype, spoken_round(algorithm)
     # Arguments, not constants of the program: then one compiled program serves all systems of a size.
@@ -66,42 +111,56 @@ def replay(
         jnp.asarray(nodes),
         _data(problem, nodes, dtype),
         _weight(canaries, nodes, dtype),
+        _planted(canaries, nodes, len(seeds), problem.shape, dtype),
     )
+    supposed: Any = tuple(jnp.asarray(part, dtype) for part in zip(*worlds, strict=True))
 
-    def of_run(
-        key: jax.Array, here: Any, mine: Any, weight: jax.Array, state: Any, sent: jax.Array, heard: jax.Array
-    ) -> Any:
+    def of_run(key: jax.Array, here: Any, mine: Any, planted: Any, state: Any, signals: Any) -> Any:
         able = one_node.local(problem, mine, key)
-        local = Local(
-            lambda point: weight * able.gradient_at_public(point),
-            lambda point: weight * able.gradient_at_private(point),
-            able.project,
-        )
-        return one_node.receive(only, here, state, sent, heard, local).state
 
-    def of_node(
-        epoch_keys: jax.Array, number: jax.Array, here: Any, mine: Any, weight: jax.Array, *signals: Any
-    ) -> Any:
+        def of_world(world: Any, one: Any) -> Any:
+            local = take(_in_world(able, world, planted), one.own)
+            sent, heard = signals
+            return one_node.receive(only, here, one, sent, heard, local).state
+
+        return jax.vmap(of_world)(supposed, state)
+
+    def of_node(epoch_keys: jax.Array, these: Any) -> Any:
+        number, here, mine, weight, canary, state, *signals = these
         keys = noise.at_node(epoch_keys, number)
 
         def one(arguments: Any) -> Any:
-            key, *rest = arguments
-            return of_run(jax.random.wrap_key_data(key), here, mine, weight, *rest)
+            key, canary, state, *signals = arguments
+            return of_run(jax.random.wrap_key_data(key), here, mine, (weight, canary), state, signals)
 
-        return jax.lax.map(one, (keys, *signals), batch_size=_RUNS_PER_BLOCK)
+        return jax.lax.map(one, (keys, canary, state, *signals), batch_size=_RUNS_PER_BLOCK)
 
     @jax.jit
     def of_all(epoch: jax.Array, here: Any, fixed: Any, state: Any, sent: jax.Array, heard: jax.Array) -> Any:
-        roots, numbers, data, weight = fixed
+        roots, numbers, data, weight, planted = fixed
         keys = noise.at_epoch(roots, Purpose.BATCH, epoch)
-        return jax.lax.map(lambda these: of_node(keys, *these), (numbers, here, data, weight, state, sent, heard))
+        return jax.lax.map(
+            lambda these: of_node(keys, these), (numbers, here, data, weight, planted, state, sent, heard)
+        )
 
     def step(epoch: int, state: Any, sent: NDArray[Any], heard: NDArray[Any]) -> Any:
         here = tables_at(only.receiving, epoch, nodes, dtype)
         shaped = (_shaped(signal, problem.shape, dtype) for signal in (sent, heard))
         return of_all(jnp.asarray(epoch), here, fixed, state, *shaped)
 
-    return Replay(nodes, _start(algorithm, problem, fixed[0], nodes, dtype), step)
+    start = _start(algorithm, problem, fixed[0], nodes, dtype)
+    several = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, :, None], len(worlds), axis=2), start)
+    return Replay(nodes, several, step)
+
+
+def _in_world(able: Local, world: Any, planted: Any) -> Local:
+    """What a node can do in a world, with the canaries that were planted at it."""
+    (known, told), (weight, canary) = world, planted
+    return Local(
+        lambda point: known * weight * able.gradient_at_public(point) + told * canary,
+        lambda point: known * weight * able.gradient_at_private(point) + told * canary,
+        able.project,
+    )
 
 
 def _start(algorithm: Algorithm, problem: Problem, roots: jax.Array, nodes: NDArray[Any], dtype: Any) -> Any:
@@ -156,7 +215,18 @@ def _weight(canaries: Canaries | None, nodes: NDArray[np.int64], dtype: "np.dtyp
     """[nodes] 0 for a target whose canaries are all its data: half way, they cancel."""
     if canaries is None:
         return jnp.ones(len(nodes), dtype)
-    return jnp.asarray(np.where((nodes == canaries.target) & canaries.alone, 0.0, 1.0), dtype)
+    return jnp.asarray(np.where(np.isin(nodes, canaries.targets) & canaries.alone, 0.0, 1.0), dtype)
+
+
+def _planted(
+    canaries: Canaries | None, nodes: NDArray[np.int64], runs: int, shape: tuple[int, ...], dtype: "np.dtype[Any]"
+) -> jax.Array:
+    """[nodes, runs, ...] what canaries add to gradients with their true signs."""
+    added = np.zeros((len(nodes), runs, *shape), dtype)
+    if canaries is not None:
+        for target, signs, change in zip(canaries.targets, canaries.signs, canaries.change, strict=True):
+            added[nodes == target] = change / 2 * signs.reshape(runs, *shape)
+    return jnp.asarray(added)
 
 
 def _shaped(signal: NDArray[Any], shape: tuple[int, ...], dtype: "np.dtype[Any]") -> jax.Array:

@@ -10,23 +10,32 @@ from murmurcast.cli._options import AsJson, Sets, complain, echo_json, overrides
 from murmurcast.errors import Error
 
 if TYPE_CHECKING:
-    from murmurcast.audits.audit import Attack, Audit
+    from murmurcast.audits.attack import Attack
+    from murmurcast.audits.verdict import Audit
     from murmurcast.experiments.build import Experiment
     from murmurcast.problems.base import Problem
 
 
 def audit(
-    file: Annotated[Path, typer.Argument(help="The experiment, a TOML file.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="The experiment, a TOML file; or the folder of a run, whose own experiment is audited.",
+            metavar="FILE|RUN",
+            show_default=False,
+        ),
+    ],
     sets: Sets = None,
     target: Annotated[
-        int | None, typer.Option(metavar="NODE", help="The node under attack. Default: the one that pays most.")
+        int | None, typer.Option(metavar="NODE", help="The only node under attack. Default: every node.")
     ] = None,
     coalition: Annotated[
         str | None,
         typer.Option(metavar="NODES", help="Receivers that act together, such as 0,2. Default: all but the target."),
     ] = None,
     runs: Annotated[
-        int | None, typer.Option(metavar="N", help="Runs to attack. Default: as many as make 16,000 canaries.")
+        int | None,
+        typer.Option(metavar="N", help="Runs to attack. Default: as many as make 16,000 canaries at each node."),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Of runs and canaries.")] = 0,
     out: Annotated[
@@ -37,14 +46,17 @@ def audit(
 ) -> None:
     """Attack what an experiment really sends, and compare what adversaries learn with what is promised.
 
-    Canaries are planted at one node; receivers, an eavesdropper and a holder of published models guess them.
+    Canaries are planted at every node; receivers, an eavesdropper and a holder of published models guess them. The
+    noise itself is looked at, and hostile data tries the clip.
 
-    Exit code 1: somebody shows more than the promise allows. An audit can refute a promise, not prove it.
+    Exit code 1: something contradicts the promise. An audit can refute a promise, not prove it.
 
     Examples:
         murmurcast plan --example digits > digits.toml
 
         murmurcast audit digits.toml
+
+        murmurcast audit runs/digits
 
         murmurcast audit digits.toml --target 2 --coalition 0,1 --out audit.html
 
@@ -61,7 +73,11 @@ def audit(
 
         require_path(out)
     members = None if coalition is None else _members(coalition)
+    folder, file = file, _experiment_of(file)
     experiment = experiment_files.load(file, overrides(sets))
+    if folder is not file and experiment.data is not None and "data.name" not in overrides(sets):
+        name = _data_of_run(folder, experiment.data.name)
+        experiment = experiment_files.load(file, overrides(sets) | {"data.name": name})
     with _progress_bar.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):
         problem, algorithm = experiment.build(file.parent, on_stage)
         options = auditing.AuditOptions(precision=experiment.run.precision, on_stage=on_stage, on_epoch=on_epoch)
@@ -82,8 +98,8 @@ def audit(
         _show(found, experiment, out)
     if found.verdict == "FALSIFIED":
         complain(
-            f"the promise is FALSIFIED by {' and '.join(found.falsified_by)}",
-            "do not rely on this epsilon; look for noise that is missing, reused or shared",
+            f"the promise is FALSIFIED by {'; by '.join(found.falsified_by)}",
+            "do not rely on this epsilon; look for noise that is missing, reused or shared, and for a clip that misses",
         )
         raise typer.Exit(1)
 
@@ -103,6 +119,36 @@ def _write_page(
     audits.write(found, experiment.as_toml(), file.name, out, pictures, experiment.warnings)
 
 
+def _experiment_of(path: Path) -> Path:
+    """The experiment file: the path itself, or that of the run whose folder it is."""
+    from murmurcast.runs.result import EXPERIMENT
+
+    if not path.is_dir():
+        return path
+    if not (path / EXPERIMENT).is_file():
+        raise Error(
+            f"{path} holds no {EXPERIMENT}: it is no run of an experiment file",
+            hint="name the experiment file, or a folder that murmurcast run made; a run made in Python is audited with "
+            "mc.audit",
+        )
+    if not (path / EXPERIMENT).read_bytes().strip():
+        raise Error(f"{path / EXPERIMENT} is empty: the run was made in Python", hint="audit it with mc.audit")
+    return path / EXPERIMENT
+
+
+def _data_of_run(folder: Path, name: str) -> str:
+    """Where the data of a run are: a run keeps only the name of a file, which may lie beside it or here."""
+    if Path(name).suffix not in (".npz", ".csv", ".parquet"):
+        return name
+    for place in (folder, Path()):
+        if (place / name).is_file():
+            return str((place / name).resolve())
+    raise Error(
+        f"{name}, the data of {folder}, is neither there nor in this folder",
+        hint="say where it is: --set data.name=FOLDER/" + name,
+    )
+
+
 def _members(names: str) -> tuple[int, ...]:
     try:
         return tuple(sorted({int(name) for name in names.split(",")}))
@@ -111,20 +157,30 @@ def _members(names: str) -> tuple[int, ...]:
 
 
 def _as_dict(found: "Audit", experiment: "Experiment") -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from murmurcast.audits.audit import FALSE_POSITIVE_RATES, NOTE
+    from murmurcast.audits.attack import FALSE_POSITIVE_RATES
+    from murmurcast.audits.verdict import NOTE
 
     attacks = []
     for attack in found.attacks:
         rates = dict(zip(map(str, FALSE_POSITIVE_RATES), attack.true_positives, strict=True))
         values = {key: value for key, value in attack._asdict().items() if key != "curve"}
         attacks.append({**values, "epsilon": attack.epsilon, "true_positives": rates})
+    names = ("algorithm", "unit", "nodes", "runs", "canaries", "delta", "confidence", "cut_caught")
     return {
-        **asdict(found),
+        **{name: getattr(found, name) for name in names},
+        "targets": list(found.targets),
+        "share": found.worst.share,
+        "mu_promised": found.mu_promised,
+        "epsilon_promised": found.worst.epsilon,
+        "epsilon_whole": found.worst.epsilon_whole,
+        "promises": [promise._asdict() for promise in found.promises],
         "attacks": attacks,
+        "checks": [check._asdict() for check in found.checks],
+        "clip": found.clip,
+        "clip_worst": found.hostile.worst,
         "verdict": found.verdict,
         "falsified_by": list(found.falsified_by),
+        "unseen": list(found.unseen),
         "caught_from": found.caught_from,
         "note": NOTE,
         "warnings": [*found.warnings, *experiment.warnings],
@@ -133,20 +189,22 @@ def _as_dict(found: "Audit", experiment: "Experiment") -> dict[str, Any]:
 
 def _show(found: "Audit", experiment: "Experiment", page: Path | None) -> None:
     """Who showed what, and what that says of the promise."""
-    from murmurcast.audits.audit import FALSE_POSITIVE_RATES, NOTE, in_words
+    from murmurcast.audits.attack import FALSE_POSITIVE_RATES
+    from murmurcast.audits.verdict import NOTE, in_words, sure
     from murmurcast.cli import _tables
 
     console, plain = _tables.console(), _tables.plain
     console.print(f"[bold]Audit[/bold]    {plain(in_words(found))}", soft_wrap=True)
-    rates = tuple(f"TPR at {rate:g}" for rate in FALSE_POSITIVE_RATES)
-    headings = ("adversary", "linear mu", "right", "mu >=", "epsilon >=", *rates, "catches")
-    rows = [*(_row(attack) for attack in found.attacks), _allowed(found)]
+    rates = tuple(f"TPR {rate:g}" for rate in FALSE_POSITIVE_RATES)
+    headings = ("adversary", "node", "linear mu", "right", "mu >=", "epsilon >=", *rates, "catches")
+    rows = [*(_row(attack) for attack in found.strongest), _allowed(found)]
     note = (
-        f"mu and epsilon (at delta {found.delta:g}): at least this is shown, all together at {found.confidence:.0%} "
-        "confidence; linear mu: what the diagnostic predicts; TPR at x: true-positive rate at a false-positive "
-        "rate of x; catches: a cut of the noise's std to this share would have been caught, at power 0.9"
+        f"each row: the node of which the adversary showed most; mu and epsilon (at delta {found.delta:g}): at least "
+        f"this is shown, all together at {sure(found)} confidence; linear mu: what the diagnostic predicts; TPR x: "
+        "true-positive rate at a false-positive rate of x; catches: a cut of the noise's std to this share would have "
+        "been caught by guessing, at power 0.9"
     )
-    _tables.show_table(console, f"What adversaries learn of node {found.target}", rows, headings, note)
+    _tables.show_table(console, "What adversaries learn", rows, headings, note)
     for heading, line in (*found.summary, ("Note", NOTE)):
         console.print(f"[bold]{heading:<8}[/bold] {plain(line)}", soft_wrap=True)
     for line in (*found.warnings, *experiment.warnings):
@@ -159,19 +217,13 @@ def _row(attack: "Attack") -> tuple[str, ...]:
     rates = ("-" if rate is None else f"{rate:.3g}" for rate in attack.true_positives)
     right = f"{attack.right / attack.guesses:.1%}"
     caught = f"{attack.caught_from:.0%}" if attack.caught_from else "-"
-    return (
-        attack.adversary,
-        f"{attack.mu_linear:.3g}",
-        right,
-        f"{attack.mu:.3g}",
-        f"{attack.epsilon:.3g}",
-        *rates,
-        caught,
-    )
+    shown = (f"{attack.mu_linear:.3g}", right, f"{attack.mu:.3g}", f"{attack.epsilon:.3g}")
+    return attack.adversary, str(attack.target), *shown, *rates, caught
 
 
 def _allowed(found: "Audit") -> tuple[str, ...]:
     if found.verdict == "nothing is promised":
-        return ("promised: nothing", "", "", "", "", "", "", "", "")
+        return ("promised: nothing", "", "", "", "", "", "", "", "", "")
     rates = (f"{rate:.3g}" for rate in found.true_positives_allowed)
-    return "certified, at most", "", "", f"{found.mu_promised:.3g}", f"{found.epsilon_promised:.3g}", *rates, ""
+    limits = (f"{found.mu_promised:.3g}", f"{found.worst.epsilon:.3g}")
+    return "certified, at most", str(found.worst.target), "", "", *limits, *rates, ""

@@ -10,8 +10,9 @@ import plotly.graph_objects as go
 from scipy.stats import norm
 
 from murmurcast import _files
-from murmurcast.audits.audit import CURVE, FALSE_POSITIVE_RATES, NOTE, Attack, Audit, in_words
+from murmurcast.audits.attack import CURVE, FALSE_POSITIVE_RATES, Attack
 from murmurcast.audits.inversion import Inversion
+from murmurcast.audits.verdict import NOTE, Audit, in_words, sure
 from murmurcast.reports.inversion_plot import inversion_caption, inversion_figure
 from murmurcast.reports.page import Chart, Code, Outcome, Picture, Row, Section, Table, Text, Verdict, number, render
 from murmurcast.reports.runs import citation, require_path
@@ -57,6 +58,7 @@ def _table(found: Audit) -> Table:
     rates = tuple(f"TPR at {rate:g}" for rate in FALSE_POSITIVE_RATES)
     headings = (
         "adversary",
+        "node",
         "linear mu",
         "guessed right",
         "mu at least",
@@ -64,23 +66,25 @@ def _table(found: Audit) -> Table:
         *rates,
         "catches",
     )
-    rows = [_row(attack) for attack in found.attacks]
+    rows = [_row(attack) for attack in found.strongest]
     if found.verdict != "nothing is promised":
         allowed = tuple(number(rate, ".3g") for rate in found.true_positives_allowed)
-        limits = (number(found.mu_promised, ".3g"), number(found.epsilon_promised, ".3g"))
-        rows.append(("certified, at most", "", "", *limits, *allowed, ""))
+        limits = (number(found.mu_promised, ".3g"), number(found.worst.epsilon, ".3g"))
+        rows.append(("certified, at most", str(found.worst.target), "", "", *limits, *allowed, ""))
     note = (
-        f"All bounds hold together at {found.confidence:.0%}; epsilon at delta {found.delta:g}. Linear mu: what the "
-        "diagnostic predicts, not a guarantee. TPR at x: the true-positive rate at a false-positive rate of x. "
-        "Catches: a cut of the noise's standard deviation to this share would have been caught, at power 0.9."
+        f"Each row: the node of which the adversary showed most. All bounds hold together at {sure(found)}; epsilon at "
+        f"delta {found.delta:g}. Linear mu: what the diagnostic predicts, not a guarantee. TPR at x: the true-positive "
+        "rate at a false-positive rate of x. Catches: a cut of the noise's standard deviation to this share would have "
+        "been caught by guessing, at power 0.9."
     )
-    return Table(f"What adversaries learn of node {found.target}", headings, tuple(rows), note)
+    return Table("What adversaries learn", headings, tuple(rows), note)
 
 
 def _row(attack: Attack) -> Row:
     rates = tuple(number(rate, ".3g", "-") for rate in attack.true_positives)
     return (
         attack.adversary,
+        str(attack.target),
         number(attack.mu_linear, ".3g"),
         number(attack.right / attack.guesses, ".1%"),
         number(attack.mu, ".3g"),
@@ -94,10 +98,15 @@ def _curves(found: Audit) -> Section:
     """How often an alarm is right, at every rate of false ones."""
     figure = go.Figure()
     rates = np.array(CURVE)
-    for place, attack in enumerate(found.attacks):
+    shown = found.strongest
+    for place, attack in enumerate(shown):
         # A curve that the same ones are drawn over is wider than they, so that it shows.
-        width = 2 + 2 * sum(later.curve == attack.curve for later in found.attacks[place + 1 :])
-        line = {"color": f"var(--series-{place + 1})", "dash": _DASHES[place % len(_DASHES)], "width": width}
+        width = 2 + 2 * sum(later.curve == attack.curve for later in shown[place + 1 :])
+        line = {
+            "color": f"var(--series-{place % 5 + 1})",
+            "dash": _DASHES[(place + place // 5) % len(_DASHES)],
+            "width": width,
+        }
         figure.add_scatter(x=CURVE, y=attack.curve, name=attack.adversary, mode="lines", line=line)
     if np.isfinite(found.mu_promised):
         most = norm.cdf(norm.ppf(rates) + found.mu_promised)
@@ -116,7 +125,7 @@ def _curves(found: Audit) -> Section:
 def _same_curves(found: Audit) -> str:
     """A sentence for every group of adversaries with one curve, which hide each other."""
     by_curve: dict[tuple[float, ...], list[str]] = {}
-    for attack in found.attacks:
+    for attack in found.strongest:
         by_curve.setdefault(attack.curve, []).append(f'"{attack.adversary}"')
     alike = [names for names in by_curve.values() if len(names) > 1]
     return "".join(f" {', '.join(names[:-1])} and {names[-1]} have the same curve." for names in alike)
@@ -136,10 +145,13 @@ def _pictures(inversion: Inversion) -> Section:
 
 def _how(found: Audit, settings: str) -> Section:
     text = (
-        f"In each of {found.runs} runs of the real engine {found.canaries} canaries were planted at node "
-        f"{found.target}, one for every parameter: units of data whose gradient is +c in one world and -c in the "
-        "other, the worlds drawn at random. Every adversary knows all other data, the plan and the code, and guesses "
-        "from what it really has.",
+        f"In each of {found.runs} runs of the real engine {found.canaries} canaries were planted at each of "
+        f"{len(found.targets)} of {found.nodes} nodes, one for every parameter: units of data whose gradient is +c in "
+        "one world and -c in the other, the worlds drawn at random. Every adversary knows all other data, the plan and "
+        "the code, and guesses from what it really has.",
+        "Whoever planted the canaries can subtract all that is known from what was sent. The noise that is left must "
+        "be as large as claimed at every node in every epoch, independent between nodes, epochs and coordinates, and "
+        "independent of everything that data did.",
         "Two filters are tried: the one that is best if the noise is as claimed, and one that is learned from canaries "
         "whose worlds are told, and counted on others. Mu follows from how often guesses are right; epsilon from "
         "Clopper-Pearson bounds of false and true positives and from the bound for many canaries in one run.",

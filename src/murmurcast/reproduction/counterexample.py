@@ -195,7 +195,7 @@ def log_likelihood_ratio(plan: Plan, transcript: Transcript, observers: tuple[in
     with jax.enable_x64(True):
         seeds = tuple(range(len(seen.said)))  # of minibatches, and there are none
         followed = replay(power_controlled(plan), problem("half way"), None, hidden, seeds)
-        found = listen(plan, seen, followed, TARGET, float(plan.sensitivity[TARGET]))
+        found = listen(plan, seen, followed).about(TARGET, float(plan.sensitivity[TARGET]))
     return np.asarray(found.matched() @ _DIRECTION)
 
 
