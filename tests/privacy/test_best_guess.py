@@ -28,7 +28,9 @@ def test_randomised_response_is_guessed_as_often_as_pure_epsilon_says() -> None:
 
 def test_nothing_learnt_is_a_coin_and_no_noise_is_certainty() -> None:
     assert float(best_guess.of_mu(0)) == float(best_guess.of_epsilon(0)) == 0.5
-    assert float(best_guess.of_mu(np.inf)) == float(best_guess.of_epsilon(5000)) == float(best_guess.of_epsilon(0, 1)) == 1
+    assert (
+        float(best_guess.of_mu(np.inf)) == float(best_guess.of_epsilon(5000)) == float(best_guess.of_epsilon(0, 1)) == 1
+    )
 
 
 def test_epsilon_and_delta_of_a_gaussian_mechanism_never_say_less_than_its_mu() -> None:

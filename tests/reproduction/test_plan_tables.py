@@ -59,7 +59,9 @@ def test_the_cost_table_sets_claim_and_what_holds_side_by_side(tables: dict[str,
     rows = [row for row in tables["cost"].rows if row[0] == "1"]
     by = {(row[1], row[4]): float(row[3]) for row in rows if row[1] != "linear diagnostic"}
     assert by["the paper's Corollary", "0.001"] == pytest.approx(100, rel=1e-3)
-    assert by["certificate", "1e-05"] == pytest.approx(plans[0].certificate.epsilon.max(), rel=1e-3)
+    assert by["nominal, by the certificate's formula", "1e-05"] == pytest.approx(
+        plans[0].certificate.epsilon.max(), rel=1e-3
+    )
     assert "no guarantee" in tables["cost"].note
     assert all("certif" not in row[2] for row in rows if row[1] == "linear diagnostic")
 

@@ -16,9 +16,10 @@ from murmurcast.audits.evidence import Evidence
 from murmurcast.audits.guessing import Guesses, Numbers, guess
 from murmurcast.errors import Error
 from murmurcast.planning.setup import Setup
+from murmurcast.privacy.rounding import at_least, at_most
 from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision, claimed, strongest_mu
-from murmurcast.runs.require import require_algorithm, require_planned_for, require_settings
+from murmurcast.runs.require import require_algorithm, require_clip, require_planned_for, require_settings
 
 FALSE_POSITIVE_RATES = (0.1, 0.01, 0.001)
 CURVE = tuple(float(rate) for rate in np.geomspace(1e-3, 1, 61))  # false-positive rates to draw
@@ -163,10 +164,10 @@ class Audit:
     def _verdict_in_words(self) -> str:
         if self.verdict == "nothing is promised":
             most = max(self.attacks, key=lambda attack: attack.epsilon)
-            return f"nothing is promised, and {most.adversary} shows epsilon {most.epsilon:.3g} or more"
-        held = f"the certified epsilon {self.epsilon_promised:.4g} (mu {self.mu_promised:.4g})"
+            return f"nothing is promised, and {most.adversary} shows epsilon {at_least(most.epsilon, 3)} or more"
+        held = f"the certified epsilon {at_most(self.epsilon_promised)} (mu {at_most(self.mu_promised)})"
         if self.share < 1:
-            held += f" of changes of this size; of the largest change it is {self.epsilon_whole:.4g}"
+            held += f" of changes of this size; of the largest change it is {at_most(self.epsilon_whole)}"
         if self.verdict == "FALSIFIED":
             return f"FALSIFIED by {' and '.join(self.falsified_by)}: more than {held}"
         return f"not falsified: nobody shows more than {held}"
@@ -224,6 +225,7 @@ def audit(
     _require_enough(runs, problem.dim)
     share = min(1.0, _BEST_MU / max(float(cost[target]), _BEST_MU))
     precision: Precision = "float64" if plan.budget.noise_source == "secure" else told.precision
+    require_clip(problem, precision)
     planted = canaries.draw(plan, target, problem.dim, runs, share, seed)
     system = System(algorithm, actual, problem, planted, seed, precision, told.on_stage, told.on_epoch)
     evidence = gather(system, members)

@@ -22,6 +22,7 @@ from murmurcast.privacy import conversion
 from murmurcast.privacy.certificate import PLAIN_BOUND
 from murmurcast.privacy.conversion import Curve
 from murmurcast.privacy.releases import Releases
+from murmurcast.privacy.settings_chosen import NOT_STATED, assumption
 from murmurcast.runs.result import Result, hash_of_start
 
 Tier = Literal["tier 1", "eavesdropper and one node", "eavesdropper", "trusted server", "nothing sent", "none"]
@@ -44,6 +45,8 @@ class RunAccount(NamedTuple):
         seeds: Of its noise; empty where no noise stands behind the number.
         formula: What the method's account comes to, in symbols.
         weaker: (adversary, [nodes] mu) of what is promised against weaker adversaries besides, recomputed.
+        settings_chosen: How clip, steps, epochs and noise were chosen, as the run states.
+        examples: The fewest records of a node by which it averages; 0 where the ledger does not say.
     """
 
     run: str
@@ -59,6 +62,8 @@ class RunAccount(NamedTuple):
     seeds: tuple[int, ...] = ()
     formula: str = ""
     weaker: tuple[tuple[str, FloatArray], ...] = ()
+    settings_chosen: str = NOT_STATED
+    examples: float = 0.0
 
 
 def account_of(run: Result, methods: Sequence[Method] = ()) -> RunAccount:
@@ -69,6 +74,12 @@ def account_of(run: Result, methods: Sequence[Method] = ()) -> RunAccount:
         methods: Methods of your own whose accounts may be asked, besides those of the house.
     """
     ledger = read(run)
+    account = _account(run, ledger, methods)
+    sizes = ledger.per_node("examples_per_node") if ledger.has("examples_per_node") else np.zeros(1)
+    return account._replace(settings_chosen=ledger.settings_chosen, examples=float(sizes.min()))
+
+
+def _account(run: Result, ledger: Ledger, methods: Sequence[Method]) -> RunAccount:
     promised = ledger.per_node("promised_mu", infinite=True)
     require_epsilon(run, ledger, promised)
     unit, delta, curve = ledger.text("unit"), ledger.number("delta"), curve_of(run, ledger)
@@ -203,7 +214,7 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
         if ledger.noise_source == "seeded"
         else "noise is discrete Gaussian on the grid it says, fresh in every epoch, from AES-128 with secret keys; "
         "rounding is counted, for IEEE float64 and sums in any order",
-        "clip, steps, sizes and noise were chosen without looking at the data",
+        assumption(ledger.settings_chosen),
     ]
     if tier != "trusted server":
         found.append("own models stay on their nodes; only mixed points, or averages of them, are published")

@@ -8,6 +8,7 @@ import typer
 
 from murmurcast.cli._options import AsJson, Sets, complain, echo_json, overrides
 from murmurcast.errors import Error
+from murmurcast.privacy.rounding import at_least, at_most
 
 if TYPE_CHECKING:
     from murmurcast.audits.audit import Attack, Audit
@@ -142,8 +143,8 @@ def _show(found: "Audit", experiment: "Experiment", page: Path | None) -> None:
     headings = ("adversary", "linear mu", "right", "mu >=", "epsilon >=", *rates, "catches")
     rows = [*(_row(attack) for attack in found.attacks), _allowed(found)]
     note = (
-        f"mu and epsilon (at delta {found.delta:g}): at least this is shown, all together at {found.confidence:.0%} "
-        "confidence; linear mu: what the diagnostic predicts; TPR at x: true-positive rate at a false-positive "
+        f"mu and epsilon (at delta {at_most(found.delta)}): at least this is shown, all together at "
+        f"{found.confidence:.0%} confidence; linear mu: what the diagnostic predicts; TPR at x: true-positive rate at a false-positive "
         "rate of x; catches: a cut of the noise's std to this share would have been caught, at power 0.9"
     )
     _tables.show_table(console, f"What adversaries learn of node {found.target}", rows, headings, note)
@@ -163,8 +164,8 @@ def _row(attack: "Attack") -> tuple[str, ...]:
         attack.adversary,
         f"{attack.mu_linear:.3g}",
         right,
-        f"{attack.mu:.3g}",
-        f"{attack.epsilon:.3g}",
+        at_least(attack.mu, 3),
+        at_least(attack.epsilon, 3),
         *rates,
         caught,
     )
@@ -174,4 +175,4 @@ def _allowed(found: "Audit") -> tuple[str, ...]:
     if found.verdict == "nothing is promised":
         return ("promised: nothing", "", "", "", "", "", "", "", "")
     rates = (f"{rate:.3g}" for rate in found.true_positives_allowed)
-    return "certified, at most", "", "", f"{found.mu_promised:.3g}", f"{found.epsilon_promised:.3g}", *rates, ""
+    return "certified, at most", "", "", at_most(found.mu_promised, 3), at_most(found.epsilon_promised, 3), *rates, ""

@@ -73,6 +73,7 @@ def run(
 
         problem, algorithm = experiment.build(file.parent, stage)
         require.require_planned_for(algorithm, problem)
+        require.require_clip(problem, section.precision)
         secure.require(algorithm, problem, section.precision)
         if figure is not None:
             _require_labels(problem)

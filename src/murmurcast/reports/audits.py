@@ -12,8 +12,23 @@ from scipy.stats import norm
 from murmurcast import _files
 from murmurcast.audits.audit import CURVE, FALSE_POSITIVE_RATES, NOTE, Attack, Audit, in_words
 from murmurcast.audits.inversion import Inversion
+from murmurcast.privacy.rounding import at_least, at_most
 from murmurcast.reports.inversion_plot import inversion_caption, inversion_figure
-from murmurcast.reports.page import Chart, Code, Outcome, Picture, Row, Section, Table, Text, Verdict, number, render
+from murmurcast.reports.page import (
+    Cell,
+    Chart,
+    Code,
+    Outcome,
+    Picture,
+    Row,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    number,
+    promised,
+    render,
+)
 from murmurcast.reports.runs import citation, require_path
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
@@ -67,11 +82,11 @@ def _table(found: Audit) -> Table:
     rows = [_row(attack) for attack in found.attacks]
     if found.verdict != "nothing is promised":
         allowed = tuple(number(rate, ".3g") for rate in found.true_positives_allowed)
-        limits = (number(found.mu_promised, ".3g"), number(found.epsilon_promised, ".3g"))
+        limits = (promised(found.mu_promised, 3), promised(found.epsilon_promised, 3))
         rows.append(("certified, at most", "", "", *limits, *allowed, ""))
     note = (
-        f"All bounds hold together at {found.confidence:.0%}; epsilon at delta {found.delta:g}. Linear mu: what the "
-        "diagnostic predicts, not a guarantee. TPR at x: the true-positive rate at a false-positive rate of x. "
+        f"All bounds hold together at {found.confidence:.0%}; epsilon at delta {at_most(found.delta)}. Linear mu: what "
+        "the diagnostic predicts, not a guarantee. TPR at x: the true-positive rate at a false-positive rate of x. "
         "Catches: a cut of the noise's standard deviation to this share would have been caught, at power 0.9."
     )
     return Table(f"What adversaries learn of node {found.target}", headings, tuple(rows), note)
@@ -84,7 +99,7 @@ def _row(attack: Attack) -> Row:
         number(attack.mu_linear, ".3g"),
         number(attack.right / attack.guesses, ".1%"),
         number(attack.mu, ".3g"),
-        number(attack.epsilon, ".3g"),
+        Cell(at_least(attack.epsilon, 3), float(attack.epsilon)),
         *rates,
         number(attack.caught_from or None, ".0%", "-"),
     )

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from murmurcast._check import FloatArray
+from murmurcast.privacy.rounding import at_most
 from murmurcast.reproduction.document import Finding, Table
 from murmurcast.reproduction.settings import (
     CENTRAL,
@@ -96,7 +97,7 @@ def _promised(run: Run) -> str:
     privacy = run.result.info["privacy"]
     if privacy["epsilon"] is None:
         return "nothing"
-    return f"epsilon {privacy['epsilon']:.3g}, {privacy['caveat'] or 'against everybody'}"
+    return f"epsilon {at_most(privacy['epsilon'], 3)}, {privacy['caveat'] or 'against everybody'}"
 
 
 def _marks(runs: Sequence[Run]) -> Table:
