@@ -169,3 +169,13 @@ def test_every_adversary_has_a_column_of_its_own() -> None:
     assert found.cells[2][-3:-1] == ("3 (record)", "0.5 (record)")
     assert found.cells[3][-3:] == ("not promised",) * 3
     assert compare(quiet).headings[-1] == "epsilon"
+
+
+def test_an_epsilon_stands_beside_published_models_only_and_is_rounded_up() -> None:
+    run = made(epsilon=1.00049, own_accuracy=ACCURACY, published_accuracy=ACCURACY)
+    own, published = (compare(run, metric=f"{model}_accuracy") for model in ("own", "published"))
+    assert not any("epsilon" in heading for heading in own.headings)
+    assert len(own.cells[0]) == len(own.headings) == 7
+    assert "1.0" not in str(own)
+    assert published.headings[-1] == "epsilon"
+    assert published.cells[0][-1] == "1.01 (record)"

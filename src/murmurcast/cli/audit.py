@@ -144,8 +144,9 @@ def _show(found: "Audit", experiment: "Experiment", page: Path | None) -> None:
     rows = [*(_row(attack) for attack in found.attacks), _allowed(found)]
     note = (
         f"mu and epsilon (at delta {at_most(found.delta)}): at least this is shown, all together at "
-        f"{found.confidence:.0%} confidence; linear mu: what the diagnostic predicts; TPR at x: true-positive rate at a false-positive "
-        "rate of x; catches: a cut of the noise's std to this share would have been caught, at power 0.9"
+        f"{found.confidence:.0%} confidence; linear mu: what the diagnostic predicts; TPR at x: true-positive rate at "
+        "a false-positive rate of x; catches: a cut of the noise's std to this share would have been caught, at "
+        "power 0.9"
     )
     _tables.show_table(console, f"What adversaries learn of node {found.target}", rows, headings, note)
     for heading, line in (*found.summary, ("Note", NOTE)):

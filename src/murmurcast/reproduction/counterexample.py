@@ -263,7 +263,8 @@ def findings(c: Counterexample) -> list[Finding]:
             c.certified.measured.epsilon <= c.certified.certified_epsilon,
             f"With the claim's epsilon as the certificate, what everybody else together shows, "
             f"{at_least(c.certified.measured.epsilon, 3)}, "
-            f"{_place(c.certified.measured, c.certified.certified_epsilon)} the certified {at_most(c.certified.certified_epsilon, 3)}.",
+            f"{_place(c.certified.measured, c.certified.certified_epsilon)} the certified "
+            f"{at_most(c.certified.certified_epsilon, 3)}.",
         ),
     ]
 
