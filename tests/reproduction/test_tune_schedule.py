@@ -23,7 +23,7 @@ def test_the_data_that_is_protected_is_never_looked_at(
 
     def judged(data: Dataset, candidate: Choice) -> Choice:
         seen.append(data.name)
-        wanted = (candidate.decay, candidate.clip, candidate.step) == ("sqrt", 0.3, 35.8624)
+        wanted = (candidate.decay, candidate.clip, candidate.step) == ("sqrt", 1.0, 5.3794)
         return candidate._replace(accuracy=0.9 if wanted else 0.5)
 
     public = replace(datasets.digits(), name="fashion-mnist")
@@ -33,7 +33,7 @@ def test_the_data_that_is_protected_is_never_looked_at(
     tune_schedule.main()
     assert set(seen) == {"fashion-mnist"}
     assert len(seen) == 24 + 2 * 4 + 3 * 5
-    assert "epsilon 1, 100 epochs, sqrt step 35.8624, clip 0.3: 0.9000" in capsys.readouterr().out.split("Chosen")[1]
+    assert "epsilon 1, 100 epochs, sqrt step 5.3794, clip 1: 0.9000" in capsys.readouterr().out.split("Chosen")[1]
 
 
 def test_the_public_data_are_cut_as_the_protected_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -203,8 +203,9 @@ def certified(runs: Sequence[Run], budget: float) -> Finding:
     return Finding(
         None,
         f"Certified, epsilon {budget:g} in all, {_CHOSEN}: the published models reach {_ended(ours)}. The same steps "
-        f"without noise reach {free.mean[-1]:.3f}, {free.mean[-1] - ours.mean[-1]:.3f} more; no run without noise reaches "
-        f"more than {best:.3f}. A trusted server with the same budget and a step of its own reaches {_ended(central)}.",
+        f"without noise reach {free.mean[-1]:.3f}, {free.mean[-1] - ours.mean[-1]:.3f} more; no run without noise "
+        f"reaches more than {best:.3f}. A trusted server with the same budget and a step of its own reaches "
+        f"{_ended(central)}.",
     )
 
 

@@ -32,7 +32,7 @@ _EPOCHS = 100
 _CLIPS = (0.3, 1.0, 3.0)
 # Step times clip, averaged over all epochs: how far a run can travel, whatever its clip and decay.
 _TRAVEL = (0.5, 1.0, 2.0, 4.0)
-_OTHER_BUDGETS = {0.3: (0.125, 0.25, 0.5, 1.0), 3.0: (1.0, 2.0, 4.0, 8.0)}
+_OTHER_BUDGETS = {0.3: (0.25, 0.5, 1.0, 2.0), 3.0: (1.0, 2.0, 4.0, 8.0)}
 _SERVER_TRAVEL = (0.5, 1.0, 2.0, 4.0, 8.0)
 _MAKE = {"power-controlled": power_controlled, "central-dp": central_dp}
 
