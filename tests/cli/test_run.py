@@ -143,7 +143,7 @@ def test_a_second_run_into_the_same_folder_is_refused(digits: Path) -> None:
 def test_compare(digits: Path) -> None:
     done = run("compare", "runs/digits", "rival", cwd=digits)
     assert done.returncode == 0, done.stderr
-    for words in ("digits", "rival", "own_accuracy", "power-controlled", "mped2fl", "not promised"):
+    for words in ("digits", "rival", "own_accuracy", "power-controlled", "mped2fl", "no noise covers own models"):
         assert words in done.stdout
     done = run(
         "compare", "runs/digits", "rival", "--json", "--figure", "c.png", "--metric", "published_loss", cwd=digits

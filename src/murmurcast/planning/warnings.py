@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from murmurcast.data.partition import Partition
 from murmurcast.privacy import gaussian
 from murmurcast.privacy.best_guess import best_guess, in_words
 from murmurcast.privacy.rounding import at_most
@@ -60,9 +61,8 @@ def without_meaning(chance: float, delta: float, unit: str, examples: float, nod
 
 def without_meaning_for(setup: "Setup", chance: float) -> list[str]:
     """The same for a setup whose worst node is guessed right with this chance."""
-    sizes = setup.problem.examples_per_node
-    partition = getattr(setup.problem, "data", None)
-    if partition is not None:  # a minibatch is fewer than a node has
+    sizes, partition = setup.problem.examples_per_node, getattr(setup.problem, "data", None)
+    if isinstance(partition, Partition):  # a minibatch is fewer than a node has
         sizes = partition.sizes
     examples = 0.0 if sizes is None else float(np.min(np.asarray(sizes, np.float64)))
     return without_meaning(chance, setup.budget.delta, setup.budget.unit, examples, setup.network.nodes)

@@ -4,6 +4,7 @@ import numpy as np
 
 from murmurcast import _check
 from murmurcast.algorithms.base import Algorithm
+from murmurcast.data.partition import Partition
 from murmurcast.engine import secure
 from murmurcast.errors import Error
 from murmurcast.planning.setup import ProblemFacts
@@ -39,7 +40,7 @@ def require_clip(problem: Problem, precision: str) -> None:
     if not clip.bounds or clip.limit >= smallest_limit(problem.dim, precision, LARGEST_VALUE):
         return
     data = getattr(problem, "data", None)
-    largest = 1.0 if data is None else float(np.abs(data.dataset.features).max())
+    largest = float(np.abs(data.dataset.features).max()) if isinstance(data, Partition) else 1.0
     least = smallest_limit(problem.dim, precision, largest)
     if clip.limit < least:
         raise Error(
