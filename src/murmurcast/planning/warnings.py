@@ -49,10 +49,9 @@ def without_meaning(chance: float, delta: float, unit: str, examples: float, nod
     lines = []
     count = max(examples, _FEW, nodes if unit == "node" else 0)
     if delta >= 1 / count:
-        whose = "one node's whole data" if unit == "node" else "one record"
         lines.append(
-            f"delta without meaning: {at_most(delta)} is not below 1/{count:g}, so that publishing {whose} in full, "
-            "picked at random, would be within it; choose it far below, such as 1e-5"
+            f"delta without meaning: {at_most(delta)} is not below 1/{count:g}, and with probability delta everything "
+            "may be laid bare; choose it far below, such as 1e-5"
         )
     if chance >= _HARDLY_A_SECRET:
         lines.append(f"epsilon without meaning: {in_words(chance, unit)}; lower epsilon")
