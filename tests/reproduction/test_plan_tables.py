@@ -38,7 +38,9 @@ def test_the_split_and_epsilon_are_the_plans(tables: dict[str, Table], plans: li
     for budget, plan in zip(("1", "2"), plans, strict=True):
         rows = [row[2:] for row in tables["epsilon-per-epoch"].rows if row[0] == budget]
         matrix = np.array([[0.0 if cell == "-" else float(cell) for cell in row] for row in rows])
-        np.testing.assert_allclose(matrix, plan.epsilon_per_epoch.toarray(), atol=5e-5)
+        exact = plan.epsilon_per_epoch.toarray()
+        np.testing.assert_allclose(matrix, exact, atol=1e-4)
+        assert (matrix >= exact * (1 - 1e-9)).all()  # rounded up
         assert matrix.max() == pytest.approx(float(budget), abs=1e-3)
         assert not np.allclose(matrix, matrix.T, atol=1e-3)  # receiver and sender cannot be swapped unnoticed
 
