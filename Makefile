@@ -7,7 +7,7 @@ READY := .venv/.ready
 
 help:
 	@echo "make reproduce   the paper's figures, its theory and the honest picture, in reproduction/"
-	@echo "make choose      choose the certified setting's schedule anew, on training images only"
+	@echo "make choose      choose the certified setting's schedule anew, on public images only"
 	@echo "make test        run the tests"
 	@echo "make test-slow   run the tests that take minutes"
 	@echo "make test-browser  open the pages in Chromium"

@@ -31,7 +31,7 @@ def test_tables(paper: Path) -> None:
     assert done.returncode == 0, done.stderr
     for words in (
         "4 nodes, 12 links",
-        "epsilon certified",
+        "epsilon nominal",
         "1.0000*",
         "paper claims",
         "observer 0 (not a guarantee)",
@@ -73,7 +73,7 @@ def test_json_gives_the_reference(tmp_path: Path, instance: dict[str, Any]) -> N
 
 def test_override(paper: Path) -> None:
     done = run("plan", paper, "--json", "--set", "privacy.target=certificate", "--set", "schedule.noise_to_step=auto")
-    np.testing.assert_allclose(json.loads(done.stdout)["certificate"]["epsilon"], 1.0, rtol=1e-9)
+    np.testing.assert_allclose(json.loads(done.stdout)["nominal"]["epsilon"], 1.0, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["out.png", "out.pdf", "out.svg"])
@@ -247,7 +247,7 @@ def test_who_learns_what(paper: Path) -> None:
     assert learnt["receivers"] == [0, 1, 2, 3]
     assert learnt["pairs"] == learnt["pairs_tried"] == 6
     assert learnt["is_complete"]
-    mu, certified = np.array(learnt["single_mu"]), np.array(found["certificate"]["mu"])
+    mu, certified = np.array(learnt["single_mu"]), np.array(found["nominal"]["mu"])
     assert (mu.diagonal() == 0).all()
     assert (mu <= certified * (1 + 1e-8)).all()
     assert (np.array(learnt["pair_mu"]) <= certified * (1 + 1e-8)).all()

@@ -117,7 +117,7 @@ def test_paper_networks_split_as_expected() -> None:
 def test_warnings_name_what_breaks() -> None:
     made = paper_plan(2, 0.0882822)
     text = "\n".join(made.warnings)
-    for words in ("corner alpha", "power exceeded", "formula outside its range", "the whole run is certified at"):
+    for words in ("corner alpha", "power exceeded", "formula outside its range", "the whole run comes to epsilon"):
         assert words in text
     assert "Corollary false" not in text
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from murmurcast.errors import Error
-from murmurcast.problems.clip import Clip, norm, shrink
+from murmurcast.problems.clip import Clip, norm, shrink, smallest_limit
 
 
 @pytest.mark.parametrize(("per", "bounds"), [("node", True), ("example", True), ("none", False)])
@@ -51,3 +51,25 @@ def test_examples_are_shortened_one_by_one_and_filling_stays_out() -> None:
     np.testing.assert_array_equal(Clip(limit=1.0, per="none").of_examples(present, norms), present)
     assert float(norm(jnp.array([[3.0], [4.0]]))) == 5.0
     assert float(shrink(jnp.asarray(0.0), 2.0)) == 1.0
+
+
+def test_below_the_smallest_limit_longer_vectors_pass_and_above_none_does() -> None:
+    dim = 50
+    # Entries whose squares float32 cannot hold: a hundred thousand times longer than the limit, and not noticed.
+    passed = Clip(limit=1e-24, per="node").of_node(jnp.full(dim, 1e-20, jnp.float32))
+    assert float(np.linalg.norm(np.asarray(passed, np.float64))) > 1e4 * 1e-24
+    least = smallest_limit(dim, "float32")
+    clip = Clip(limit=least, per="node")
+    generator = np.random.default_rng(5)
+    for scale in 10.0 ** np.arange(-24, 4, 0.5):
+        vector = jnp.asarray(scale * generator.uniform(0.5, 1, dim) * generator.choice([-1, 1], dim), jnp.float32)
+        kept = np.linalg.norm(np.asarray(clip.of_node(vector), np.float64))
+        assert kept <= least * (1 + 1e-5)
+
+
+def test_the_smallest_limit_grows_with_parameters_and_features_and_shrinks_with_precision() -> None:
+    one = smallest_limit(1, "float32")
+    assert one == pytest.approx(np.sqrt(2.0**-126 / 2.0**-23))
+    assert smallest_limit(100, "float32") == pytest.approx(10 * one)
+    assert smallest_limit(1, "float32", 30.0) == pytest.approx(30 * one)
+    assert smallest_limit(10**9, "float64", 1e12) < 1e-100

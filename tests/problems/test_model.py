@@ -51,8 +51,8 @@ def test_gradients_are_clipped_example_by_example(public: bool, monkeypatch: pyt
     point, mine = at(problem, 2)
     monkeypatch.setattr(module, "_BLOCK_BYTES", 7 * point.size * 4)
     size, flat = int(mine.size), np.zeros(point.shape)
+    tree: Any = problem.parameters(point)
     of_one = jax.jit(lambda features, target: ravel_pytree(jax.grad(loss)(tree, module.Example(features, target)))[0])
-    tree = problem.parameters(point)
     for row in range(size):
         gradient = np.asarray(of_one(mine.features[row], mine.targets[row]))
         gradient = gradient + (0 if public else problem.l2 * np.asarray(point))

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import murmurcast as mc
-from murmurcast.privacy import gaussian
+from murmurcast.privacy import best_guess, gaussian
+from murmurcast.privacy.rounding import at_most, percent_at_most
 from murmurcast.reports.runs import page_of
 from tests.reports.examples import NODES, example
 from tests.reports.test_charts import large
@@ -63,7 +64,6 @@ def test_every_node_is_in_the_table_in_full(name: str) -> None:
     expected = {
         "mu promised": mu,
         "epsilon at delta 1e-05": gaussian.epsilon(mu, 1e-5),
-        "own loss": run.final("own_loss").mean(axis=0),
         "published distance": run.final("published_distance").mean(axis=0),
         "sent power over budget": run.final("sent_power").mean(axis=0),
     }
@@ -72,6 +72,28 @@ def test_every_node_is_in_the_table_in_full(name: str) -> None:
     promised = "not promised" not in {shown for shown, _ in columns["mu promised"]}
     assert promised == bool(np.isfinite(mu).all())
     assert ("alpha" in columns) == (name in ("power_controlled", "noiseless"))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_epsilon_stands_beside_own_models(name: str) -> None:
+    run = example(name)
+    text = body(run)
+    headings, rows = table(text, "Own models")
+    assert headings[1:] == ["own distance", "own loss"]
+    np.testing.assert_array_equal([float(row[2][1]) for row in rows], run.final("own_loss").mean(axis=0))
+    tables = re.findall(r"<caption>(.*?)</caption>(.*?)</table>", text, re.DOTALL)
+    for caption, inside in tables:
+        promised = any(word in inside for word in ("epsilon", "mu promised"))
+        assert not (promised and "own " in caption + inside), caption
+    assert any("At the end, own distance" in caption for caption, _ in tables)
+
+
+def test_an_epsilon_is_rounded_up_and_says_what_it_means() -> None:
+    run = example("power_controlled")
+    said = words(body(run))
+    mu = float(run.ledger["promised_mu"].max())
+    assert f"promises epsilon {at_most(run.info['privacy']['epsilon'])} at delta 1e-05" in said
+    assert f"is right at most {percent_at_most(float(best_guess.of_mu(mu)))} of the time" in said
 
 
 @pytest.mark.parametrize("name", EVERY)

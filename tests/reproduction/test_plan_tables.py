@@ -38,7 +38,9 @@ def test_the_split_and_epsilon_are_the_plans(tables: dict[str, Table], plans: li
     for budget, plan in zip(("1", "2"), plans, strict=True):
         rows = [row[2:] for row in tables["epsilon-per-epoch"].rows if row[0] == budget]
         matrix = np.array([[0.0 if cell == "-" else float(cell) for cell in row] for row in rows])
-        np.testing.assert_allclose(matrix, plan.epsilon_per_epoch.toarray(), atol=5e-5)
+        exact = plan.epsilon_per_epoch.toarray()
+        np.testing.assert_allclose(matrix, exact, atol=1e-4)
+        assert (matrix >= exact * (1 - 1e-9)).all()  # rounded up
         assert matrix.max() == pytest.approx(float(budget), abs=1e-3)
         assert not np.allclose(matrix, matrix.T, atol=1e-3)  # receiver and sender cannot be swapped unnoticed
 
@@ -59,7 +61,9 @@ def test_the_cost_table_sets_claim_and_what_holds_side_by_side(tables: dict[str,
     rows = [row for row in tables["cost"].rows if row[0] == "1"]
     by = {(row[1], row[4]): float(row[3]) for row in rows if row[1] != "linear diagnostic"}
     assert by["the paper's Corollary", "0.001"] == pytest.approx(100, rel=1e-3)
-    assert by["certificate", "1e-05"] == pytest.approx(plans[0].certificate.epsilon.max(), rel=1e-3)
+    assert by["nominal, by the certificate's formula", "1e-05"] == pytest.approx(
+        plans[0].certificate.epsilon.max(), rel=1e-3
+    )
     assert "no guarantee" in tables["cost"].note
     assert all("certif" not in row[2] for row in rows if row[1] == "linear diagnostic")
 

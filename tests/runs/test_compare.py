@@ -140,7 +140,8 @@ def test_no_run_is_refused() -> None:
 
 
 def test_as_text() -> None:
-    found = compare(made(own_accuracy=ACCURACY), made("rival", epsilon=None, own_accuracy=ACCURACY / 3), target=0.5)
+    rival = made("rival", epsilon=None, published_accuracy=ACCURACY / 3)
+    found = compare(made(published_accuracy=ACCURACY), rival, metric="published_accuracy", target=0.5)
     assert isinstance(found, Comparison)
     lines = str(found).split("\n")
     assert len(lines) == 3
@@ -154,13 +155,13 @@ def test_as_text() -> None:
 
 def test_every_adversary_has_a_column_of_its_own() -> None:
     """Numbers against different adversaries never stand in one column."""
-    ours = made(own_accuracy=ACCURACY)
+    ours = made(published_accuracy=ACCURACY)
     server = {"against": "trusted server", "caveat": "trusted server"}
-    central = made("central", epsilon=1.0, privacy=server, own_accuracy=ACCURACY)
+    central = made("central", epsilon=1.0, privacy=server, published_accuracy=ACCURACY)
     two = {"weaker": [{"against": "eavesdropper", "epsilon": 0.5}]}
-    masked = made("masked", epsilon=3.0, privacy=two, own_accuracy=ACCURACY)
-    quiet = made("quiet", epsilon=None, own_accuracy=ACCURACY)
-    found = compare(ours, central, masked, quiet)
+    masked = made("masked", epsilon=3.0, privacy=two, published_accuracy=ACCURACY)
+    quiet = made("quiet", epsilon=None, published_accuracy=ACCURACY)
+    found = compare(ours, central, masked, quiet, metric="published_accuracy")
     assert found.adversaries == ("everybody", "eavesdropper", "trusted server")
     assert found.headings[-3:] == ("epsilon, everybody", "epsilon, eavesdropper", "epsilon, trusted server")
     assert [row.epsilon_against("everybody") for row in found.rows] == [2.0, None, 3.0, None]
@@ -168,4 +169,14 @@ def test_every_adversary_has_a_column_of_its_own() -> None:
     assert found.cells[1][-3] == "not promised"
     assert found.cells[2][-3:-1] == ("3 (record)", "0.5 (record)")
     assert found.cells[3][-3:] == ("not promised",) * 3
-    assert compare(quiet).headings[-1] == "epsilon"
+    assert compare(quiet, metric="published_accuracy").headings[-1] == "epsilon"
+
+
+def test_an_epsilon_stands_beside_published_models_only_and_is_rounded_up() -> None:
+    run = made(epsilon=1.00049, own_accuracy=ACCURACY, published_accuracy=ACCURACY)
+    own, published = (compare(run, metric=f"{model}_accuracy") for model in ("own", "published"))
+    assert not any("epsilon" in heading for heading in own.headings)
+    assert len(own.cells[0]) == len(own.headings) == 7
+    assert "1.0" not in str(own)
+    assert published.headings[-1] == "epsilon"
+    assert published.cells[0][-1] == "1.01 (record)"

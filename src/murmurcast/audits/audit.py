@@ -21,7 +21,7 @@ from murmurcast.planning.plan import Plan
 from murmurcast.planning.setup import Setup
 from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision, claimed, strongest_mu
-from murmurcast.runs.require import require_algorithm, require_planned_for, require_settings
+from murmurcast.runs.require import require_algorithm, require_clip, require_planned_for, require_settings
 
 _CANARIES = 16_000  # at every target
 _MIN_CANARIES = 100
@@ -96,6 +96,7 @@ def audit(
     targets = np.intersect1d(targets, looked_at)
     share = np.minimum(1.0, _BEST_MU / np.maximum(cost[targets], _BEST_MU))
     precision: Precision = "float64" if plan.budget.noise_source == "secure" else told.precision
+    require_clip(problem, precision)
     planted = canaries.draw(algorithm, tuple(targets), problem.dim, runs, share, seed)
     system = System(algorithm, actual, problem, planted, looked_at, seed, precision, told.on_stage, told.on_epoch)
     gathered = gather(system, members)

@@ -30,6 +30,7 @@ from murmurcast.network.graph import Network
 from murmurcast.planning.schedule import Schedule
 from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan
+from murmurcast.privacy.rounding import at_most
 from murmurcast.problems.softmax import SoftmaxRegression
 
 _PURPOSE = 7  # of the draw of the image, beside the seed
@@ -221,7 +222,7 @@ def _certified(network: Network, data: Partition, epochs: int) -> _Case:
     made = plan(network, problem, budget, schedule, z="perron")
     epsilon = float(made.certificate.epsilon[_TARGET.node])
     return _Case(
-        Setting("certified", f"epsilon {epsilon:.3g} in all, against everybody", epsilon),
+        Setting("certified", f"epsilon {at_most(epsilon, 3)} in all, against everybody", epsilon),
         power_controlled(made),
         problem,
     )

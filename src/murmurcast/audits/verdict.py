@@ -9,6 +9,7 @@ from scipy.stats import norm
 from murmurcast.audits.attack import FALSE_POSITIVE_RATES, Attack, Promise
 from murmurcast.audits.clipping import Clipped
 from murmurcast.audits.noise_checks import Check
+from murmurcast.privacy.rounding import at_least, at_most
 
 NOTE = "an audit can refute a promise, not prove it: what it did not try may still leak"
 Verdict = Literal["not falsified", "FALSIFIED", "nothing is promised"]
@@ -128,11 +129,11 @@ class Audit:
     def _verdict_in_words(self) -> str:
         if self.verdict == "nothing is promised":
             most = max(self.attacks, key=lambda attack: attack.epsilon)
-            of = f"{most.adversary} shows epsilon {most.epsilon:.3g} or more of node {most.target}"
+            of = f"{most.adversary} shows epsilon {at_least(most.epsilon, 3)} or more of node {most.target}"
             return f"nothing is promised, and {of}"
-        held = f"the certified epsilon {self.worst.epsilon:.4g} (mu {self.mu_promised:.4g})"
+        held = f"the certified epsilon {at_most(self.worst.epsilon)} (mu {at_most(self.mu_promised)})"
         if self.worst.share < 1:
-            held += f" of changes of this size; of the largest change it is {self.worst.epsilon_whole:.4g}"
+            held += f" of changes of this size; of the largest change it is {at_most(self.worst.epsilon_whole)}"
         if self.verdict == "FALSIFIED":
             return f"FALSIFIED by {'; by '.join(self.falsified_by)}. It does not keep {held}"
         seen = f"not falsified: nobody shows more of {self._named(self.targets)} than {held}"

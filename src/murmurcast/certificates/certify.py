@@ -17,6 +17,9 @@ from murmurcast.certificates.read import data_of
 from murmurcast.certificates.rebuilt import Rebuild, not_rebuilt
 from murmurcast.certificates.recompute import RunAccount, Tier, account_of
 from murmurcast.errors import Error
+from murmurcast.planning.warnings import without_meaning
+from murmurcast.privacy import settings_chosen
+from murmurcast.privacy.best_guess import best_guess
 from murmurcast.privacy.conversion import EXACT, Curve, note
 from murmurcast.runs.result import Result, listed
 
@@ -70,6 +73,9 @@ class Certified(NamedTuple):
         problems: A line for each run whose promise does not hold.
         note: What may be said of the transcripts themselves.
         weaker: Of one run alone, (adversary, [nodes] epsilon) of what is promised against weaker adversaries besides.
+        settings_chosen: How clip, steps, epochs and noise were chosen, as the runs state.
+        best_guess: [nodes] the best chance of guessing right whether one unit's data was used; a coin has 1/2.
+        warnings: What the runs leave open about their settings, and what takes the meaning from the numbers.
     """
 
     tier: Tier
@@ -86,6 +92,9 @@ class Certified(NamedTuple):
     problems: tuple[str, ...]
     note: str
     weaker: tuple[tuple[str, FloatArray], ...] = ()
+    settings_chosen: str = settings_chosen.NOT_STATED
+    best_guess: FloatArray = np.ones(0)
+    warnings: tuple[str, ...] = ()
 
 
 def certify(
@@ -162,7 +171,19 @@ def _composed(accounts: list[RunAccount], delta: float | None) -> Certified:
         problems=problems,
         note=_said_of_all(accounts, kept=not (problems or reasons)),
         weaker=_against_weaker(accounts, delta) if not problems else (),
+        settings_chosen="; ".join(dict.fromkeys(account.settings_chosen for account in accounts)),
+        best_guess=best_guess(mu, curve, delta),
+        warnings=() if problems or reasons else _open_questions(accounts, mu, curve, delta),
     )
+
+
+def _open_questions(accounts: list[RunAccount], mu: FloatArray, curve: Curve, delta: float) -> tuple[str, ...]:
+    """What the runs do not state about their settings, and what is too large to protect anybody."""
+    counted = tuple(account.run for account in accounts)
+    asked = (settings_chosen.question(account.run, account.settings_chosen, counted) for account in accounts)
+    examples = min(account.examples for account in accounts)
+    chance = float(best_guess(mu, curve, delta).max())
+    return (*filter(None, asked), *without_meaning(chance, delta, accounts[0].unit, examples, len(mu)))
 
 
 def _formula(accounts: list[RunAccount], tier: Tier) -> str:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.tables import row_of
-from murmurcast.errors import Altered
+from murmurcast.errors import Altered, Error
+from murmurcast.privacy import settings_chosen
 from murmurcast.privacy.conversion import NoiseSource
 from murmurcast.runs.result import Result
 
@@ -67,6 +68,18 @@ class Ledger(NamedTuple):
         if "noise_source" not in self.data.attrs:
             return "seeded"
         return "secure" if self.text("noise_source", ("seeded", "secure")) == "secure" else "seeded"
+
+    @property
+    def settings_chosen(self) -> str:
+        """How settings were chosen, as the run states; ledgers that say nothing are older than the question."""
+        if "settings_chosen" not in self.data.attrs:
+            return settings_chosen.NOT_STATED
+        told = self.text("settings_chosen")
+        try:
+            settings_chosen.check(told)
+        except Error:
+            self.refuse("says how its settings were chosen in words that are not known")
+        return told
 
     def per_node(self, name: str, *, infinite: bool = False) -> FloatArray:
         """[nodes] numbers of 0 or more."""

@@ -10,6 +10,7 @@ from murmurcast.algorithms import registry
 from murmurcast.algorithms.account import TOLERANCE
 from murmurcast.certificates.ledger import Ledger, is_number, refuse, said, same
 from murmurcast.privacy.conversion import Curve, curve
+from murmurcast.privacy.settings_chosen import NOT_STATED
 from murmurcast.runs.result import LEDGER_FORMAT, Result
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _WRITTEN = {
     ("privacy", "delta"): "delta",
     ("privacy", "clip"): "clip",
     ("privacy", "noise_source"): "noise_source",
+    ("privacy", "settings_chosen"): "settings_chosen",
     ("problem", "clipping"): "clipping",
     ("problem", "batch"): "batch",
     ("run", "stop_after"): "stop_after",
@@ -83,6 +85,8 @@ def _require_info(run: Result, ledger: Ledger) -> None:
     pairs["list of rounds"] = " ".join(rounds), ledger.text("rounds")
     told = said(run, "privacy").get("noise_source", "seeded")
     pairs["noise source"] = told, ledger.noise_source
+    chosen = said(run, "privacy").get("settings_chosen", NOT_STATED)
+    pairs["statement of how settings were chosen"] = chosen, ledger.settings_chosen
     settings = said(run, "settings")
     if not isinstance(settings, dict):
         refuse(ledger.run, "run.json does not say its settings")
@@ -103,7 +107,7 @@ def _require_experiment(run: Result, ledger: Ledger) -> None:
         return
     for (section, key), name in _WRITTEN.items():
         inner = written.get(section)
-        attributes = {"noise_source": "seeded"} | ledger.data.attrs
+        attributes = {"noise_source": "seeded", "settings_chosen": NOT_STATED} | ledger.data.attrs
         if isinstance(inner, dict) and key in inner and name in attributes:
             told, held = inner[key], attributes[name]
             if not same(told, held):

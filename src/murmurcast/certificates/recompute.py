@@ -26,6 +26,7 @@ from murmurcast.privacy import conversion
 from murmurcast.privacy.certificate import PLAIN_BOUND
 from murmurcast.privacy.conversion import Curve
 from murmurcast.privacy.releases import Releases
+from murmurcast.privacy.settings_chosen import NOT_STATED, assumption
 from murmurcast.runs.result import Result, hash_of_start
 
 Tier = Literal["tier 1", "eavesdropper and one node", "eavesdropper", "trusted server", "nothing sent", "none"]
@@ -49,6 +50,8 @@ class RunAccount(NamedTuple):
         formula: What the method's account comes to, in symbols.
         weaker: (adversary, [nodes] mu) of what is promised against weaker adversaries besides, recomputed.
         overlapping: Whether every node has been given the cost of the one that pays most, because runs share records.
+        settings_chosen: How clip, steps, epochs and noise were chosen, as the run states.
+        examples: The fewest records of a node by which it averages; 0 where the ledger does not say.
     """
 
     run: str
@@ -65,6 +68,8 @@ class RunAccount(NamedTuple):
     formula: str = ""
     weaker: tuple[tuple[str, FloatArray], ...] = ()
     overlapping: bool = False
+    settings_chosen: str = NOT_STATED
+    examples: float = 0.0
 
 
 def account_of(run: Result, methods: Sequence[Method] = (), rebuild: Rebuild = not_rebuilt) -> RunAccount:
@@ -77,6 +82,8 @@ def account_of(run: Result, methods: Sequence[Method] = (), rebuild: Rebuild = n
     """
     ledger = read(run)
     found = _from_tables(run, ledger, methods)
+    sizes = ledger.per_node("examples_per_node") if ledger.has("examples_per_node") else np.zeros(1)
+    found = found._replace(settings_chosen=ledger.settings_chosen, examples=float(sizes.min()))
     if not {"costs more", "costs less"}.isdisjoint(found.verdicts):  # there is nothing worse to say of it
         return found
     require_known(run, ledger, methods)
@@ -228,7 +235,7 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
         if ledger.noise_source == "seeded"
         else "noise is discrete Gaussian on the grid it says, fresh in every epoch, from AES-128 with secret keys; "
         "rounding is counted, for IEEE float64 and sums in any order",
-        "clip, steps, sizes and noise were chosen without looking at the data",
+        assumption(ledger.settings_chosen),
         *assumed_of_data(run, ledger),
     ]
     if tier != "trusted server":

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from murmurcast.cli._tables import show_table
 from murmurcast.privacy import gaussian
+from murmurcast.privacy.rounding import at_most
 
 if TYPE_CHECKING:
     from murmurcast.planning.plan import Plan
@@ -15,20 +16,21 @@ if TYPE_CHECKING:
 _MATRIX_UP_TO, _TARGETS_SHOWN = 9, 20
 _TITLE = "Who learns what: epsilon of the whole run, for every target"
 _NOTE = (
-    "Certified: everybody together. All others: the linear diagnostic, a lower bound of what these receivers learn; "
+    "everybody together. All others: the linear diagnostic, a lower bound of what these receivers learn; "
     "not a guarantee."
 )
 
 
-def show_collusion(console: Console, plan: "Plan", found: "Collusion") -> None:
-    """One row for every target; beyond 20 nodes, for the 20 that pay most."""
+def show_collusion(console: Console, plan: "Plan", found: "Collusion", word: str) -> None:
+    """One row for every target; beyond 20 nodes, for the 20 that pay most. The plan's own number is called `word`."""
     if not found.receivers:
         console.print(f"\n[bold]{_TITLE}[/bold]")
         console.print(f"{plan.network.nodes} nodes and {plan.schedule.epochs} epochs take long: --collusion all")
         return
     few = plan.network.nodes <= _MATRIX_UP_TO and len(found.receivers) == plan.network.nodes
     headings, rows = (_matrix if few else _worst_only)(plan, found)
-    show_table(console, _TITLE, rows, headings, " ".join((_NOTE, _left_out(plan, found, few))).strip())
+    note = " ".join((f"{word.capitalize()}: {_NOTE}", _left_out(plan, found, few))).strip()
+    show_table(console, _TITLE, rows, (headings[0], word, *headings[1:]), note)
 
 
 def _matrix(plan: "Plan", found: "Collusion") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -41,9 +43,9 @@ def _matrix(plan: "Plan", found: "Collusion") -> tuple[tuple[str, ...], list[tup
             "-" if receiver == target else f"{single[receiver, target]:#.3g}{_mark(receiver in neighbours)}"
             for receiver in range(plan.network.nodes)
         )
-        return str(target), f"{certified[target]:.4g}", *alone, _pair(plan, found, target)
+        return str(target), at_most(certified[target]), *alone, _pair(plan, found, target)
 
-    headings = ("target", "certified", *(f"to {receiver}" for receiver in found.receivers), "worst two")
+    headings = ("target", *(f"to {receiver}" for receiver in found.receivers), "worst two")
     return headings, [row(target) for target in range(plan.network.nodes)]
 
 
@@ -55,9 +57,9 @@ def _worst_only(plan: "Plan", found: "Collusion") -> tuple[tuple[str, ...], list
     def row(target: int) -> tuple[str, ...]:
         near = int(receiver[target]) in plan.network.neighbours(target)
         alone = f"{single[target]:#.3g} ({receiver[target]}){_mark(near)}" if receiver[target] >= 0 else "0"
-        return str(target), f"{certified[target]:.4g}", alone, _pair(plan, found, target)
+        return str(target), at_most(certified[target]), alone, _pair(plan, found, target)
 
-    return ("target", "certified", "worst one", "worst two"), [row(target) for target in sorted(order.tolist())]
+    return ("target", "worst one", "worst two"), [row(target) for target in sorted(order.tolist())]
 
 
 def _mark(neighbour: bool) -> str:

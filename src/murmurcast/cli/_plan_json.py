@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from scipy.sparse import csr_array
 
 from murmurcast.privacy import gaussian
+from murmurcast.privacy.best_guess import best_guess
 
 if TYPE_CHECKING:
     from murmurcast.planning.plan import Plan
@@ -18,13 +19,22 @@ def as_dict(
     plan: "Plan",
     linears: "dict[tuple[int, ...], Linear]",
     collusion: "Collusion | None",
+    why_nominal: str,
     warned: tuple[str, ...],
 ) -> dict[str, Any]:
     """Everything a program may want; matrices [receiver][sender], sparse beyond 500 nodes.
 
-    `linear` belongs to the first observer asked for; `linears` lists all of them.
+    `linear` belongs to the first observer asked for; `linears` lists all of them. Of `certificate` and `nominal` one
+    is null: a number that no run of the file promises is nominal, and says why.
     """
     certified, claim, sent = plan.certificate, plan.paper_claim, plan.sent_power()
+    cost: dict[str, Any] = {
+        "mu": certified.mu.tolist(),
+        "epsilon": certified.epsilon.tolist(),
+        "delta": certified.delta,
+        "unit": certified.unit,
+        "best_guess": best_guess(certified.mu, plan.curve, certified.delta).tolist(),
+    }
     result: dict[str, Any] = {
         "nodes": plan.network.nodes,
         "links": plan.network.links,
@@ -43,12 +53,8 @@ def as_dict(
         "unit": plan.budget.unit,
         "noise_source": plan.budget.noise_source,
         "epsilon_per_epoch": _matrix(plan.epsilon_per_epoch),
-        "certificate": {
-            "mu": certified.mu.tolist(),
-            "epsilon": certified.epsilon.tolist(),
-            "delta": certified.delta,
-            "unit": certified.unit,
-        },
+        "certificate": None if why_nominal else cost,
+        "nominal": cost | {"reason": why_nominal} if why_nominal else None,
         "paper_claim": {"epsilon": claim.epsilon, "delta": claim.delta},
         "warnings": [*warned, *plan.warnings],
     }

@@ -10,6 +10,8 @@ from murmurcast.cli._coalitions_text import show_collusion
 from murmurcast.cli._tables import show_table
 from murmurcast.network.weights import mixing_rate
 from murmurcast.privacy import gaussian
+from murmurcast.privacy.best_guess import best_guess, in_words
+from murmurcast.privacy.rounding import at_most, at_most_fixed
 
 if TYPE_CHECKING:
     from murmurcast.planning.plan import Plan
@@ -23,26 +25,27 @@ def show(
     plan: "Plan",
     linears: "dict[tuple[int, ...], Linear]",
     collusion: "Collusion | None",
+    why_nominal: str,
     warned: tuple[str, ...],
     assumed: tuple[str, ...] = (),
 ) -> None:
-    """Prints the whole plan, and what is assumed of the data beside what it costs."""
+    """Prints the whole plan and what is assumed of the data; `why_nominal` says why its number is no certificate."""
     console = _tables.console()
-    console.print(_glance(plan))
-    _show_nodes(console, plan)
+    console.print(_glance(plan, why_nominal))
+    _show_nodes(console, plan, why_nominal)
     _show_matrix(console, plan)
-    _show_costs(console, plan)
+    _show_costs(console, plan, why_nominal)
     for heading, line in _tables.headed("Assumed", assumed):
         console.print(f"[bold]{heading:<8}[/bold] {_tables.plain(line)}", soft_wrap=True)
     if collusion is not None:
-        show_collusion(console, plan, collusion)
+        show_collusion(console, plan, collusion, "nominal" if why_nominal else "certified")
     for members, found in linears.items():
         _show_linear(console, plan, members, found)
     for line in (*warned, *plan.warnings):
         console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}")
 
 
-def _glance(plan: "Plan") -> str:
+def _glance(plan: "Plan", why_nominal: str) -> str:
     network, schedule, budget = plan.network, plan.schedule, plan.budget
     degree = network.degree.astype(int)
     degrees = f"{degree.min()}" if degree.min() == degree.max() else f"{degree.min()} to {degree.max()}"
@@ -55,10 +58,10 @@ def _glance(plan: "Plan") -> str:
         rate = mixing_rate(plan.mixing.weights)
         bound = f"|A^t - pi| <= {rate.constant:.3g} x {rate.rate:.4g}^t" if rate.rate > 1e-12 else "A = pi in one epoch"
         lines.append(f"[bold]Mixing[/bold]   {bound}")
-    scope = "in all, against everybody" if budget.target == "certificate" else "per epoch and receiver (the paper's)"
-    lines.append(
-        f"[bold]Budget[/bold]   epsilon {budget.epsilon:g}, delta {budget.delta:g}, unit {budget.unit}, {scope}"
-    )
+    in_all = "in all, nominal" if why_nominal else "in all, against everybody"
+    scope = in_all if budget.target == "certificate" else "per epoch and receiver (the paper's)"
+    numbers = f"epsilon {at_most(budget.epsilon, 6)}, delta {at_most(budget.delta, 6)}"
+    lines.append(f"[bold]Budget[/bold]   {numbers}, unit {budget.unit}, {scope}")
     if budget.noise_source == "secure":
         lines.append(
             f"[bold]Noise[/bold]    secure: discrete Gaussian on a grid, by its bound; rounding adds "
@@ -71,26 +74,32 @@ def _glance(plan: "Plan") -> str:
     return "\n".join(lines)
 
 
-def _show_nodes(console: Console, plan: "Plan") -> None:
-    certified = plan.certificate
+def _show_nodes(console: Console, plan: "Plan", why_nominal: str) -> None:
+    certified, word = plan.certificate, "nominal" if why_nominal else "certified"
     order = np.argsort(-certified.epsilon, kind="stable")[:_NODES_SHOWN]
     title = "Nodes" if plan.network.nodes <= _NODES_SHOWN else f"The {_NODES_SHOWN} nodes that pay most"
-    headings = ("node", "degree", "power", "alpha", "beta", "pi", "noise s_1", "mu", "epsilon certified")
+    headings = ("node", "degree", "power", "alpha", "beta", "pi", "noise s_1", "mu", f"epsilon {word}")
     first_noise = np.sqrt(plan.beta / plan.alpha) * plan.noise_to_step * plan.schedule.noise_schedule[0]
-    numbers = (plan.network.power, plan.alpha, plan.beta, plan.perron, first_noise, certified.mu, certified.epsilon)
+    numbers = (plan.network.power, plan.alpha, plan.beta, plan.perron, first_noise)
+    costs = (certified.mu, certified.epsilon)
     rows = (
-        (str(node), f"{plan.network.degree[node]:.0f}", *(f"{values[node]:.4g}" for values in numbers))
+        (
+            str(node),
+            f"{plan.network.degree[node]:.0f}",
+            *(f"{values[node]:.4g}" for values in numbers),
+            *(at_most(values[node]) for values in costs),
+        )
         for node in sorted(order.tolist())
     )
-    show_table(console, title, rows, headings, _node_caption(plan))
+    show_table(console, title, rows, headings, _node_caption(plan, why_nominal))
 
 
-def _node_caption(plan: "Plan") -> str:
+def _node_caption(plan: "Plan", why_nominal: str) -> str:
+    noise = "noise s_1: std in what a node says in epoch 1, against its model."
+    if why_nominal:
+        return f"{noise} Nominal: by the certificate's formula, and no promise: {why_nominal}."
     where = ", gradients at the public mixed point" if plan.budget.unit == "record" else ""
-    return (
-        f"noise s_1: std in what a node says in epoch 1, against its model. "
-        f"Certified: whole run, against everybody, unit {plan.budget.unit}{where}."
-    )
+    return f"{noise} Certified: whole run, against everybody, unit {plan.budget.unit}{where}."
 
 
 def _show_matrix(console: Console, plan: "Plan") -> None:
@@ -99,13 +108,18 @@ def _show_matrix(console: Console, plan: "Plan") -> None:
     if plan.network.nodes > _MATRIX_UP_TO:
         least, most = epsilon.data.min(), epsilon.data.max()
         console.print(f"\n[bold]{title}[/bold]")
-        console.print(f"{least:.4g} to {most:.4g} over {epsilon.nnz} links, {binding.data.sum():.0f} of them binding")
+        console.print(
+            f"{at_most(least)} to {at_most(most)} over {epsilon.nnz} links, {binding.data.sum():.0f} of them binding"
+        )
         console.print("the whole matrix: --json", style="dim")
         return
     rows = (
         (
             str(receiver),
-            *("-" if not value else f"{value:.4f}" + " *"[int(mark)] for value, mark in zip(*row, strict=True)),
+            *(
+                "-" if not value else at_most_fixed(value, 4) + " *"[int(mark)]
+                for value, mark in zip(*row, strict=True)
+            ),
         )
         for receiver, row in enumerate(zip(epsilon.toarray(), binding.toarray(), strict=True))
     )
@@ -114,22 +128,29 @@ def _show_matrix(console: Console, plan: "Plan") -> None:
     show_table(console, f"{title} (row: who learns, column: about whom)", rows, headings, note)
 
 
-def _show_costs(console: Console, plan: "Plan") -> None:
-    claim, certified = plan.paper_claim, plan.certificate
-    worst = f"certified, worst node {int(np.argmax(certified.epsilon))}"
+def _show_costs(console: Console, plan: "Plan", why_nominal: str) -> None:
+    claim, certified, worst = plan.paper_claim, plan.certificate, int(np.argmax(plan.certificate.epsilon))
+    word, what, same_what = (
+        ("nominal", f"nothing is promised: {why_nominal}", "the same at the paper's delta")
+        if why_nominal
+        else ("certified", "holds against everybody", "the same certificate at the paper's delta")
+    )
     rows = [
         (
             "paper claims",
-            f"{claim.epsilon:.4g}",
-            f"{claim.delta:.4g}",
+            at_most(claim.epsilon),
+            at_most(claim.delta),
             "the Corollary, T times one epoch; not a guarantee",
         ),
-        (worst, f"{certified.epsilon.max():.4g}", f"{certified.delta:.4g}", "holds against everybody"),
+        (f"{word}, worst node {worst}", at_most(certified.epsilon.max()), at_most(certified.delta), what),
     ]
     if claim.delta < 1:
         same = float(plan.curve.epsilon(certified.mu.max(), claim.delta))
-        rows.append(("", f"{same:.4g}", f"{claim.delta:.4g}", "the same certificate at the paper's delta"))
+        rows.append(("", at_most(same), at_most(claim.delta), same_what))
     show_table(console, f"What {plan.schedule.epochs} epochs cost", rows, ("", "epsilon", "delta", "what it is"))
+    if not why_nominal:
+        chance = float(best_guess(certified.mu[worst], plan.curve, certified.delta))
+        console.print(f"[bold]Means[/bold]    {_tables.plain(in_words(chance, certified.unit))}", soft_wrap=True)
 
 
 def _show_linear(console: Console, plan: "Plan", members: tuple[int, ...], found: "Linear") -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from murmurcast.cli import _tables
+from murmurcast.privacy.rounding import at_most
 
 _FAR_WORSE = 10.0  # times the loss at the start
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from murmurcast.algorithms.base import Algorithm
     from murmurcast.problems.base import Problem
     from murmurcast.runs.result import Outcome
+
+
+_COVERED = "of what is sent and of the published models; no noise covers own models"
 
 
 def show_beginning(algorithm: "Algorithm", problem: "Problem", warned: tuple[str, ...]) -> None:
@@ -31,13 +35,20 @@ def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
     partition = getattr(problem, "data", None)
     lines = [] if partition is None else list(partition.warnings)
     from murmurcast.data.assumptions import partition_warnings
+    from murmurcast.planning.warnings import without_meaning_for
+    from murmurcast.privacy.best_guess import best_guess
+    from murmurcast.privacy.conversion import curve_of, mu_of
     from murmurcast.problems.trust import data_facts
     from murmurcast.runs.record import promises_about_data, why_nothing
 
     if promises_about_data(algorithm, problem):
-        return [*lines, *partition_warnings(data_facts(problem), algorithm.setup.budget.unit)]
+        lines += partition_warnings(data_facts(problem), algorithm.setup.budget.unit)
     reason = why_nothing(algorithm, problem)
-    return [*lines, f"{algorithm.name}: {reason}: nothing is promised"] if reason else lines
+    if reason:
+        return [*lines, f"{algorithm.name}: {reason}: nothing is promised"]
+    mu = mu_of(algorithm.releases[0])
+    chance = best_guess(mu, curve_of(algorithm.releases[0].law, algorithm.epochs), algorithm.setup.budget.delta)
+    return [*lines, *without_meaning_for(algorithm.setup, float(chance.max()))]
 
 
 def show_end(result: "Outcome", folder: Path) -> None:
@@ -62,10 +73,11 @@ def show_end(result: "Outcome", folder: Path) -> None:
     for line in diverged(result):
         console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}", soft_wrap=True)
     privacy, seconds = info["privacy"], info["seconds"]
-    cost = f"epsilon {privacy['epsilon']:.4g}, delta {privacy['delta']:g}: " if privacy["epsilon"] is not None else ""
+    cost = _cost(privacy["epsilon"], privacy["delta"]) if privacy["epsilon"] is not None else ""
     sent, loudest = result.final("sent_power"), float(metrics["loudest"].values.max())
     lines = (
         ("Privacy", f"{cost}{privacy['basis']}"),
+        *([("", _COVERED), ("Means", _meaning(result))] if cost else []),
         *(("", _against_weaker(one, privacy["delta"])) for one in privacy["weaker"]),
         ("", privacy["note"]),
         *(
@@ -85,7 +97,21 @@ def show_end(result: "Outcome", folder: Path) -> None:
 
 
 def _against_weaker(promised: dict[str, Any], delta: float) -> str:
-    return f"epsilon {promised['epsilon']:.4g}, delta {delta:g}: against an {promised['against']} only"
+    return f"{_cost(promised['epsilon'], delta)}against an {promised['against']} only"
+
+
+def _cost(epsilon: float, delta: float) -> str:
+    return f"epsilon {at_most(epsilon)}, delta {at_most(delta)}: "
+
+
+def _meaning(result: "Outcome") -> str:
+    """What the promise comes to for the node that pays most, from what the ledger promises."""
+    from murmurcast.privacy.best_guess import in_words
+    from murmurcast.reports.ledger import best_guess_of
+
+    told = result.ledger.attributes
+    chance = best_guess_of(result.ledger.variables["promised_mu"].values, told)
+    return in_words(float(chance.max()), str(told["unit"]))
 
 
 def diverged(result: "Outcome") -> list[str]:

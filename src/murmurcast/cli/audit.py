@@ -8,6 +8,7 @@ import typer
 
 from murmurcast.cli._options import AsJson, Sets, complain, echo_json, overrides
 from murmurcast.errors import Error
+from murmurcast.privacy.rounding import at_least, at_most
 
 if TYPE_CHECKING:
     from murmurcast.audits.attack import Attack
@@ -199,10 +200,10 @@ def _show(found: "Audit", experiment: "Experiment", page: Path | None) -> None:
     headings = ("adversary", "node", "linear mu", "right", "mu >=", "epsilon >=", *rates, "catches")
     rows = [*(_row(attack) for attack in found.strongest), _allowed(found)]
     note = (
-        f"each row: the node of which the adversary showed most; mu and epsilon (at delta {found.delta:g}): at least "
-        f"this is shown, all together at {sure(found)} confidence; linear mu: what the diagnostic predicts; TPR x: "
-        "true-positive rate at a false-positive rate of x; catches: a cut of the noise's std to this share would have "
-        "been caught by guessing, at power 0.9"
+        f"each row: the node of which the adversary showed most; mu and epsilon (at delta {at_most(found.delta)}): at "
+        f"least this is shown, all together at {sure(found)} confidence; linear mu: what the diagnostic predicts; TPR "
+        "x: true-positive rate at a false-positive rate of x; catches: a cut of the noise's std to this share would "
+        "have been caught by guessing, at power 0.9"
     )
     _tables.show_table(console, "What adversaries learn", rows, headings, note)
     for heading, line in (*found.summary, ("Note", NOTE)):
@@ -217,7 +218,7 @@ def _row(attack: "Attack") -> tuple[str, ...]:
     rates = ("-" if rate is None else f"{rate:.3g}" for rate in attack.true_positives)
     right = f"{attack.right / attack.guesses:.1%}"
     caught = f"{attack.caught_from:.0%}" if attack.caught_from else "-"
-    shown = (f"{attack.mu_linear:.3g}", right, f"{attack.mu:.3g}", f"{attack.epsilon:.3g}")
+    shown = (f"{attack.mu_linear:.3g}", right, at_least(attack.mu, 3), at_least(attack.epsilon, 3))
     return attack.adversary, str(attack.target), *shown, *rates, caught
 
 
@@ -225,5 +226,5 @@ def _allowed(found: "Audit") -> tuple[str, ...]:
     if found.verdict == "nothing is promised":
         return ("promised: nothing", "", "", "", "", "", "", "", "", "")
     rates = (f"{rate:.3g}" for rate in found.true_positives_allowed)
-    limits = (f"{found.mu_promised:.3g}", f"{found.worst.epsilon:.3g}")
+    limits = (at_most(found.mu_promised, 3), at_most(found.worst.epsilon, 3))
     return "certified, at most", str(found.worst.target), "", "", *limits, *rates, ""

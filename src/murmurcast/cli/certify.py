@@ -9,6 +9,7 @@ import typer
 from murmurcast import _check
 from murmurcast.cli._options import AsJson, OwnMethods, complain, echo_json, json_text
 from murmurcast.errors import Altered, Error
+from murmurcast.privacy.rounding import at_most
 
 if TYPE_CHECKING:
     from murmurcast._check import FloatArray
@@ -173,7 +174,7 @@ def _as_dict(found: "Certified", loaded: "list[Result]", folders: list[Path]) ->
 
     from murmurcast.runs.result import EXPERIMENT, LEDGER, file_hashes
 
-    numbers = {name: getattr(found, name).tolist() for name in ("mu", "epsilon", "promised_mu")}
+    numbers = {name: getattr(found, name).tolist() for name in ("mu", "epsilon", "promised_mu", "best_guess")}
     weaker = [{"against": who, "epsilon": epsilon.tolist()} for who, epsilon in found.weaker]
     hashes = [file_hashes(folder) for folder in folders]
     return {
@@ -201,29 +202,35 @@ def _as_dict(found: "Certified", loaded: "list[Result]", folders: list[Path]) ->
 def _show(found: "Certified", runs: list[Path], path: Path | None) -> None:
     """Every node's cost, and what stands behind it."""
     from murmurcast.cli import _tables
+    from murmurcast.privacy.best_guess import in_words
 
     console = _tables.console()
     what = f"{runs[0]}, from its ledger" if len(runs) == 1 else f"{len(runs)} runs, from their ledgers"
     if found.verdict != "nothing is promised":
-        headings = ("node", "mu promised", "mu recomputed", f"epsilon at delta {found.delta:g}", "verdict")
+        headings = ("node", "mu promised", "mu recomputed", f"epsilon at delta {at_most(found.delta)}", "verdict")
         left_out = len(found.mu) - _NODES_SHOWN
         note = f"the {left_out} nodes that pay least are left out; all of them: --json" if left_out > 0 else ""
         _tables.show_table(console, f"What it cost: {what}", _rows(found), headings, note)
     lines = (
         ("Verdict", f"{found.verdict}{_worst(found)}"),
+        *((("Means", in_words(float(found.best_guess.max()), found.unit)),) if found.verdict == "kept" else ()),
         ("Basis", found.basis),
         *((("Unit", found.unit), ("Against", found.adversary)) if found.tier != "none" else ()),
         *(("Assumed" if place == 0 else "", line) for place, line in enumerate(found.assumptions)),
+        *((("Chosen", f"settings: {found.settings_chosen}"),) if found.verdict == "kept" else ()),
         *(("Besides", _besides(who, epsilon, found.delta)) for who, epsilon in found.weaker),
         ("Note", found.note),
         *((("Kept in", str(path)),) if path is not None else ()),
     )
     for heading, line in lines:
         console.print(f"[bold]{heading:<8}[/bold] {_tables.plain(line)}", soft_wrap=True)
+    for line in found.warnings:
+        console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}", soft_wrap=True)
 
 
 def _besides(who: str, epsilon: "FloatArray", delta: float) -> str:
-    return f"against an {who} only: epsilon {epsilon.max():.4g} at delta {delta:g} for the node that pays most"
+    numbers = f"epsilon {at_most(epsilon.max())} at delta {at_most(delta)}"
+    return f"against an {who} only: {numbers} for the node that pays most"
 
 
 def _rows(found: "Certified") -> list[tuple[str, ...]]:
@@ -231,7 +238,7 @@ def _rows(found: "Certified") -> list[tuple[str, ...]]:
     order = sorted(range(len(found.mu)), key=lambda node: (found.verdicts[node] == "kept", -found.mu[node]))
     numbers = (found.promised_mu, found.mu, found.epsilon)
     return [
-        (str(node), *(f"{values[node]:.4g}" for values in numbers), found.verdicts[node])
+        (str(node), *(at_most(values[node]) for values in numbers), found.verdicts[node])
         for node in sorted(order[:_NODES_SHOWN])
     ]
 
@@ -240,4 +247,5 @@ def _worst(found: "Certified") -> str:
     if found.verdict != "kept":
         return ""
     node = int((found.mu >= found.mu.max() * (1 - 1e-9)).argmax())  # the first of those that differ by rounding only
-    return f": epsilon {found.epsilon[node]:.4g} at delta {found.delta:g} for node {node}, which pays most"
+    numbers = f"epsilon {at_most(found.epsilon[node])} at delta {at_most(found.delta)}"
+    return f": {numbers} for node {node}, which pays most"

@@ -45,14 +45,17 @@ def compare(
 
         plots.save(plots.curves_figure(loaded, found.metric), figure)
     if as_json:
-        rows = [row._asdict() for row in found.rows]
+        # An epsilon covers published models only, and stands beside no other.
+        left_out = () if found.is_covered else ("epsilon", "delta", "unit", "caveat", "against", "weaker")
+        rows = [{key: value for key, value in row._asdict().items() if key not in left_out} for row in found.rows]
         echo_json({"metric": found.metric, "target": found.target, "runs": rows})
         return
     from murmurcast.cli import _tables
 
-    note = (
-        "mean over nodes and seeds; spread: standard deviation over seeds; uses: of the channel\n"
+    note = "mean over nodes and seeds; spread: standard deviation over seeds; uses: of the channel\n" + (
         "epsilon: of what is sent and published; no noise covers own models\n"
         "not certified: the run's account does not hold; murmurcast certify says why"
+        if found.is_covered
+        else "no noise covers own models; beside an epsilon: --metric published_accuracy, or published_loss"
     )
     _tables.show_table(_tables.console(), f"At the end, {found.metric}", found.cells, found.headings, note)

@@ -27,11 +27,12 @@ class HowMuch(StrEnum):
 
 
 class Found(NamedTuple):
-    """A plan, and what was asked about it."""
+    """A plan, what was asked about it, and why its number is no certificate; empty where it is one."""
 
     plan: "Plan"
     linears: "dict[tuple[int, ...], Linear]"
     collusion: "Collusion | None"
+    why_nominal: str
 
 
 def plan(
@@ -117,6 +118,8 @@ def _work(experiment: Any, folder: Path, coalitions: list[tuple[int, ...]], how_
     from rich.console import Console
     from rich.markup import escape
 
+    from murmurcast.experiments.nominal import why_nominal
+
     console = Console(stderr=True)
     with console.status("reading the experiment") as status:
         made = experiment.build_plan(folder, on_stage=lambda words: status.update(escape(words)))
@@ -132,7 +135,8 @@ def _work(experiment: Any, folder: Path, coalitions: list[tuple[int, ...]], how_
         collusion = _collusion(made, how_much, status.update)
         status.update("checking what could break")
         _ = made.warnings
-    return Found(made, linears, collusion)
+        reason = why_nominal(experiment, made)
+    return Found(made, linears, collusion, reason)
 
 
 def _collusion(plan: "Plan", how_much: HowMuch, tell: "Stage") -> "Collusion | None":

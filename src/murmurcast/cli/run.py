@@ -69,6 +69,7 @@ def run(
 
         problem, algorithm = experiment.build(file.parent, stage)
         require.require_planned_for(algorithm, problem)
+        require.require_clip(problem, experiment.run.precision)
         secure.require(algorithm, problem, experiment.run.precision)
         if figure is not None:
             _require_labels(problem)

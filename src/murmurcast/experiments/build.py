@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from murmurcast.planning.plan import Plan
     from murmurcast.planning.setup import ProblemFacts
     from murmurcast.problems.base import Problem
+    from murmurcast.problems.clip import Clipping
 
 _SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topology: (needed, optional)
     "diamond": ((), ()),
@@ -112,10 +113,9 @@ class Experiment(Section):
     def build_problem(self, nodes: int, folder: Path = Path(), on_stage: Stage = quiet) -> "Problem":
         """The problem for so many nodes; loads the data it is about."""
         section, privacy = self.problem, self.privacy
-        clipping = section.clipping or ("example" if privacy.unit == "record" else "node")
         common: dict[str, Any] = {
             "clip": privacy.clip,
-            "clipping": clipping,
+            "clipping": self._clipping,
             "ball": section.radius,
             "box": section.box,
         }
@@ -160,9 +160,7 @@ class Experiment(Section):
         return Setup(
             network=network,
             problem=problem or self._planned_problem(network.nodes, folder, on_stage),
-            budget=Budget(
-                **privacy.model_dump(include={"epsilon", "delta", "target", "unit", "theta", "noise_source"})
-            ),
+            budget=Budget(**privacy.model_dump(exclude={"clip", "examples_per_node"})),
             schedule=Schedule(
                 **schedule.model_dump(exclude={"noise_to_step"}),
                 noise_to_step=tuple(noise) if isinstance(noise, list) else noise,
@@ -199,6 +197,10 @@ class Experiment(Section):
         known = {option.name for option in method.options}
         algorithm = method.make(setup, **method.checked({key: options[key] for key in options if key in known}))
         return with_ends(algorithm._replace(name=method.name), self.run.stop_after, self._drops())
+
+    @property
+    def _clipping(self) -> "Clipping":
+        return self.problem.clipping or ("example" if self.privacy.unit == "record" else "node")
 
     @property
     def _method(self) -> "Method":
@@ -300,6 +302,7 @@ class Experiment(Section):
             examples_per_node=examples,
             dim=section.dim,
             radius=section.radius if section.box is None else _half_diagonal(section.box, section.dim),
+            clipping=self._clipping,
         )
 
     def _forbid_examples(self) -> None:

@@ -8,6 +8,7 @@ from murmurcast.algorithms.registry import DEFAULT
 from murmurcast.data.partition import Dirichlet, Iid, QuantitySkew, Shards, Sorted
 from murmurcast.network.gains import Constant, LogDistance, Rayleigh, Rician, Uniform
 from murmurcast.planning.schedule import Decay, NoiseTiming
+from murmurcast.privacy.settings_chosen import NOT_STATED
 
 Gain = Annotated[Constant | Uniform | Rayleigh | Rician | LogDistance, Field(discriminator="kind")]
 PartitionRule = Annotated[
@@ -53,6 +54,7 @@ class PrivacySection(Section):
     examples_per_node: int | list[int] | None = None
     theta: float | None = None
     noise_source: Literal["seeded", "secure"] = "seeded"
+    settings_chosen: str = NOT_STATED
 
 
 class ScheduleSection(Section):

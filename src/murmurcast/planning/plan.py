@@ -24,6 +24,7 @@ from murmurcast.privacy import certificate as certificates
 from murmurcast.privacy.certificate import Certificate
 from murmurcast.privacy.coalitions import Collusion
 from murmurcast.privacy.conversion import Curve
+from murmurcast.problems.trust import why_not_bounded
 
 Objective = Literal["sum", "max-min", "noise"]
 DENSE_UP_TO = 3000  # nodes, for what one observer learns
@@ -127,9 +128,15 @@ class Plan(Setup):
             Adversary: everybody else together, hearing every antenna.
             Formula and range: `murmurcast.privacy.certificate.mu`; epsilon is exact at the budget's delta. With secure
                 noise, `murmurcast.privacy.discrete`: rounding is added to mu, and epsilon is its bound.
+            A promise only where `why_nominal` is empty, and for runs of methods that promise it.
         """
         mu = self._mu(certificates.exposure(self.schedule.steps, self.schedule.noise_schedule, self.z), self.curve)
         return Certificate(mu, self.curve.epsilon(mu, self.budget.delta), self.budget.delta, self.budget.unit)
+
+    @property
+    def why_nominal(self) -> str:
+        """Why all numbers here are nominal, as far as the problem shows: no clip bounds it. Empty where one does."""
+        return why_not_bounded(self.problem, self.budget.unit)
 
     @cached_property
     def per_epoch_ratio(self) -> csr_array:

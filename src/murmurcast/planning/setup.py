@@ -11,11 +11,11 @@ from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 from murmurcast.planning.schedule import Schedule
-from murmurcast.privacy import discrete
+from murmurcast.privacy import discrete, settings_chosen
 from murmurcast.privacy.certificate import Unit
 from murmurcast.privacy.conversion import Curve, NoiseSource, curve
 from murmurcast.privacy.releases import GAUSSIAN, Law
-from murmurcast.problems.clip import Clip
+from murmurcast.problems.clip import Clip, Clipping
 
 Target = Literal["certificate", "per-epoch"]
 
@@ -54,12 +54,15 @@ class ClippedGradients:
         examples_per_node: As in `ProblemFacts`.
         dim: As in `ProblemFacts`.
         radius: As in `ProblemFacts`.
+        clipping: What the run will clip: each "example"'s gradient, which serves both units, or the "node"'s. With
+            "none" the clip is nominal, and so is every number that follows.
     """
 
     clip: float = 1.0
     examples_per_node: ArrayLike | None = None
     dim: int | None = None
     radius: float | None = None
+    clipping: Clipping = "example"
 
     def __post_init__(self) -> None:
         _check.positive(clip=self.clip)
@@ -72,8 +75,8 @@ class ClippedGradients:
 
     @property
     def gradient_clip(self) -> Clip:
-        """Of whatever the unit asks for: this problem is not at hand to be looked at."""
-        return Clip(limit=self.clip, per="example", examples_per_node=self.examples_per_node)
+        """As said: this problem is not at hand to be looked at."""
+        return Clip(limit=self.clip, per=self.clipping, examples_per_node=self.examples_per_node)
 
 
 def require_facts(problem: object) -> None:
@@ -99,6 +102,8 @@ class Budget:
         theta: A bound of 1/z for the per-epoch view; None finds it.
         noise_source: "seeded": a simulation's Gaussian noise, which whoever knows the seed knows. "secure": discrete
             Gaussian noise on a grid, from keys of the operating system; the certificate then goes by its bound.
+        settings_chosen: How clip, steps, epochs and noise were chosen, as certificates will say: "fixed beforehand",
+            "on public data", or "on this data, paid: RUN, RUN" with the runs that were tried.
     """
 
     epsilon: float
@@ -107,6 +112,7 @@ class Budget:
     target: Target = "certificate"
     theta: float | None = None
     noise_source: NoiseSource = "seeded"
+    settings_chosen: str = settings_chosen.NOT_STATED
 
     def __post_init__(self) -> None:
         _check.positive(epsilon=self.epsilon)
@@ -119,6 +125,7 @@ class Budget:
             ("noise_source", self.noise_source, ("seeded", "secure")),
         ):
             _check.one_of(known, **{name: value})
+        settings_chosen.check(self.settings_chosen)
 
 
 @_check.by_name

@@ -11,10 +11,15 @@ from murmurcast._threads import side_by_side
 from murmurcast.data.assumptions import facts_of
 from murmurcast.data.partition import Partition
 from murmurcast.privacy import gaussian
+from murmurcast.privacy.best_guess import best_guess, in_words
+from murmurcast.privacy.rounding import at_most
 
 if TYPE_CHECKING:
     from murmurcast.planning.plan import Plan
+    from murmurcast.planning.setup import Setup
 
+_HARDLY_A_SECRET = 0.99  # the best chance of guessing right from which a promise is called empty
+_FEW = 100  # records or nodes: with fewer, or with an unknown number, delta is judged as with so many
 _LINEAR_WORK = 2e9  # multiplications: a second or two
 
 
@@ -29,8 +34,45 @@ def cautions(plan: "Plan") -> tuple[str, ...]:
         _corollary,
         _certified_cost,
         _private_labels,
+        _without_meaning,
     )
     return tuple(line for check in checks for line in check(plan))
+
+
+def without_meaning(chance: float, delta: float, unit: str, examples: float, nodes: int) -> list[str]:
+    """A line for each number of a promise that protects nobody.
+
+    Args:
+        chance: The best chance of guessing right, of the node that pays most.
+        delta: Failure probability.
+        unit: What is hidden.
+        examples: The fewest records that a node has; 0 where nobody knows.
+        nodes: How many nodes there are.
+    """
+    lines = []
+    count = max(examples, _FEW, nodes if unit == "node" else 0)
+    if delta >= 1 / count:
+        lines.append(
+            f"delta without meaning: {at_most(delta)} is not below 1/{count:g}, and with probability delta everything "
+            "may be laid bare; choose it far below, such as 1e-5"
+        )
+    if chance >= _HARDLY_A_SECRET:
+        lines.append(f"epsilon without meaning: {in_words(chance, unit)}; lower epsilon")
+    return lines
+
+
+def without_meaning_for(setup: "Setup", chance: float) -> list[str]:
+    """The same for a setup whose worst node is guessed right with this chance."""
+    sizes, partition = setup.problem.examples_per_node, getattr(setup.problem, "data", None)
+    if isinstance(partition, Partition):  # a minibatch is fewer than a node has
+        sizes = partition.sizes
+    examples = 0.0 if sizes is None else float(np.min(np.asarray(sizes, np.float64)))
+    return without_meaning(chance, setup.budget.delta, setup.budget.unit, examples, setup.network.nodes)
+
+
+def _without_meaning(plan: "Plan") -> list[str]:
+    worst = float(best_guess(plan.certificate.mu, plan.curve, plan.budget.delta).max())
+    return without_meaning_for(plan, worst)
 
 
 def _corner_alpha(plan: "Plan") -> list[str]:
@@ -89,7 +131,8 @@ def _formula_range(plan: "Plan") -> list[str]:
         ]
     if claimed > 1 + 1e-9:
         return [
-            f"formula outside its range: it is proved for epsilon up to 1 only, and the largest eps_ij is {claimed:.4g}"
+            f"formula outside its range: it is proved for epsilon up to 1 only, and the largest eps_ij is "
+            f"{at_most(claimed)}"
         ]
     return []
 
@@ -107,7 +150,7 @@ def _corollary(plan: "Plan") -> list[str]:
     if leaked <= claim.epsilon:
         return []
     return [
-        f"Corollary false here: it claims epsilon {claim.epsilon:.4g} for the run, but receiver {observer} alone "
+        f"Corollary false here: it claims epsilon {at_most(claim.epsilon)} for the run, but receiver {observer} alone "
         f"learns {leaked:.4g} about node {target} (linear diagnostic, at the same delta {claim.delta:.3g})"
     ]
 
@@ -117,13 +160,14 @@ def _certified_cost(plan: "Plan") -> list[str]:
     total = float(plan.certificate.epsilon[worst])
     if plan.budget.target == "certificate" and plan.noise_is_automatic and total < plan.budget.epsilon * (1 - 1e-6):
         return [
-            f"the budget of {plan.budget.epsilon:g} is not used up: above epsilon {total:.4g} secure noise has no bound"
+            f"the budget of {plan.budget.epsilon:g} is not used up: above epsilon {at_most(total)} secure noise has "
+            "no bound"
         ]
     if plan.budget.target == "certificate" or total <= plan.budget.epsilon:
         return []
     return [
-        f"the budget of {plan.budget.epsilon:g} is per epoch: the whole run is certified at epsilon {total:.4g} only "
-        f"(node {worst})"
+        f"the budget of {plan.budget.epsilon:g} is per epoch: against everybody the whole run comes to epsilon "
+        f"{at_most(total)} (node {worst})"
     ]
 
 

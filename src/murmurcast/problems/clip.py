@@ -79,6 +79,23 @@ def require_clipping(limit: float, per: str) -> None:
     _check.one_of(("node", "example", "none"), clipping=per)
 
 
+def smallest_limit(dim: int, precision: str, largest_feature: float = 1.0) -> float:
+    """The smallest clip that a computation in this precision can keep.
+
+    A norm is the root of a sum of squares, and squares below the smallest normal number are lost: of a gradient with m
+    entries, m times that number together. Where this is less than what rounding leaves open in the square of the limit,
+    nothing longer passes, but for rounding. An example's norm may be worked out as that of its residuals times that
+    of its features: what is lost then grows with the largest feature.
+
+    Args:
+        dim: m, the number of parameters.
+        precision: "float32" or "float64".
+        largest_feature: The largest size of a feature.
+    """
+    kind = np.finfo(precision)
+    return float(np.sqrt(dim * float(kind.tiny) / float(kind.eps)) * max(1.0, largest_feature))
+
+
 def norm(array: "jax.Array") -> "jax.Array":
     """Euclidean norm of all entries."""
     import jax.numpy as jnp  # planning needs a clip, and no engine

@@ -13,8 +13,23 @@ from murmurcast import _files
 from murmurcast.audits.attack import CURVE, FALSE_POSITIVE_RATES, Attack
 from murmurcast.audits.inversion import Inversion
 from murmurcast.audits.verdict import NOTE, Audit, in_words, sure
+from murmurcast.privacy.rounding import at_least, at_most
 from murmurcast.reports.inversion_plot import inversion_caption, inversion_figure
-from murmurcast.reports.page import Chart, Code, Outcome, Picture, Row, Section, Table, Text, Verdict, number, render
+from murmurcast.reports.page import (
+    Cell,
+    Chart,
+    Code,
+    Outcome,
+    Picture,
+    Row,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    number,
+    promised,
+    render,
+)
 from murmurcast.reports.runs import citation, require_path
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
@@ -69,13 +84,13 @@ def _table(found: Audit) -> Table:
     rows = [_row(attack) for attack in found.strongest]
     if found.verdict != "nothing is promised":
         allowed = tuple(number(rate, ".3g") for rate in found.true_positives_allowed)
-        limits = (number(found.mu_promised, ".3g"), number(found.worst.epsilon, ".3g"))
+        limits = (promised(found.mu_promised, 3), promised(found.worst.epsilon, 3))
         rows.append(("certified, at most", str(found.worst.target), "", "", *limits, *allowed, ""))
     note = (
         f"Each row: the node of which the adversary showed most. All bounds hold together at {sure(found)}; epsilon at "
-        f"delta {found.delta:g}. Linear mu: what the diagnostic predicts, not a guarantee. TPR at x: the true-positive "
-        "rate at a false-positive rate of x. Catches: a cut of the noise's standard deviation to this share would have "
-        "been caught by guessing, at power 0.9."
+        f"delta {at_most(found.delta)}. Linear mu: what the diagnostic predicts, not a guarantee. TPR at x: the "
+        "true-positive rate at a false-positive rate of x. Catches: a cut of the noise's standard deviation to this "
+        "share would have been caught by guessing, at power 0.9."
     )
     return Table("What adversaries learn", headings, tuple(rows), note)
 
@@ -88,7 +103,7 @@ def _row(attack: Attack) -> Row:
         number(attack.mu_linear, ".3g"),
         number(attack.right / attack.guesses, ".1%"),
         number(attack.mu, ".3g"),
-        number(attack.epsilon, ".3g"),
+        Cell(at_least(attack.epsilon, 3), float(attack.epsilon)),
         *rates,
         number(attack.caught_from or None, ".0%", "-"),
     )

@@ -17,6 +17,7 @@ from plotly.subplots import make_subplots
 from scipy.sparse import csr_array
 
 from murmurcast._check import FloatArray
+from murmurcast.privacy.rounding import at_most, at_most_fixed
 from murmurcast.reports import ledger
 from murmurcast.runs.result import Result, spread_over_seeds
 
@@ -122,7 +123,7 @@ def epsilon_matrix(run: Result) -> go.Figure | None:
         colorbar={"title": "epsilon", "outlinewidth": 0, "thickness": 12, "len": 0.8},
         hovertemplate="receiver %{y} about sender %{x}<br>epsilon %{z:.6g}<extra></extra>",
         hoverongaps=False,
-        text=[[_short(value) if value else "" for value in row] for row in dense] if few else None,
+        text=[[_short_up(value) if value else "" for value in row] for row in dense] if few else None,
         texttemplate="%{text}" if few else None,
         xgap=1 if count_ <= CURVES_UP_TO else 0,
         ygap=1 if count_ <= CURVES_UP_TO else 0,
@@ -232,6 +233,11 @@ def _arrows(gains: csr_array, spots: FloatArray, radius: float) -> list[dict[str
 def _short(value: float) -> str:
     """Two digits behind the point where that says something, in little room."""
     return f"{value:.2f}".lstrip("0") if 0.095 < value < 99.5 else f"{value:.2g}"
+
+
+def _short_up(value: float) -> str:
+    """The same for an epsilon, which is rounded up."""
+    return at_most_fixed(value, 2).lstrip("0") if 0.095 < value < 99.5 else at_most(value, 2)
 
 
 def _beside(start: FloatArray, end: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

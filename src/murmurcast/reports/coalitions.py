@@ -8,8 +8,9 @@ from murmurcast._check import FloatArray
 from murmurcast.algorithms.tables import row_of
 from murmurcast.privacy import gaussian
 from murmurcast.privacy.coalitions import Collusion, collusion, likely_seconds
+from murmurcast.privacy.rounding import at_most
 from murmurcast.reports import ledger
-from murmurcast.reports.page import Block, Cell, Row, Table, Text, number
+from murmurcast.reports.page import Block, Cell, Row, Table, Text, promised
 from murmurcast.runs.result import Result
 
 _MATRIX_UP_TO, _ROWS_UP_TO, _WORST = 12, 500, 50  # nodes
@@ -84,7 +85,7 @@ def _matrix(run: Result, found: Collusion, whole: FloatArray) -> Table:
         return Cell("-") if receiver == target else Cell(f"{value:#.3g}{mark}", value)
 
     rows: list[Row] = [
-        (str(target), number(whole[target]), *(alone(r, target) for r in found.receivers), *_pair(run, found, target))
+        (str(target), promised(whole[target]), *(alone(r, target) for r in found.receivers), *_pair(run, found, target))
         for target in range(ledger.nodes(run))
     ]
     headings = ("target", "certified", *(f"to {receiver}" for receiver in found.receivers), "worst two", "who")
@@ -104,7 +105,7 @@ def _worst_only(run: Result, found: Collusion, whole: FloatArray) -> Table:
         return Cell(f"{single[target]:#.3g}", float(single[target])), Cell(f"node {receiver[target]}{mark}")
 
     rows: list[Row] = [
-        (str(target), number(whole[target]), *alone(target), *_pair(run, found, target))
+        (str(target), promised(whole[target]), *alone(target), *_pair(run, found, target))
         for target in sorted(order.tolist())
     ]
     headings = ("target", "certified", "worst one", "who", "worst two", "who")
@@ -128,7 +129,7 @@ def _neighbours(run: Result) -> "np.typing.NDArray[np.bool_]":
 
 
 def _note(run: Result, found: Collusion) -> str:
-    delta = f"{run.ledger.attrs['delta']:g}"
+    delta = at_most(run.ledger.attrs["delta"])
     note = (
         f"Epsilon of the whole run at delta {delta}. Certified: what everybody together can learn of the target. All "
         "other numbers are the linear diagnostic, a lower bound of what these receivers learn; not a guarantee. +: a "

@@ -1,12 +1,15 @@
 """What a run's ledger says of its network: gains, power split, and the paper's view of one epoch."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from murmurcast._check import FloatArray
 from murmurcast.privacy import paper
+from murmurcast.privacy.best_guess import best_guess
 from murmurcast.privacy.conversion import Curve, curve
 from murmurcast.runs.result import Result
 
@@ -25,8 +28,18 @@ class Split(NamedTuple):
 
 def run_curve(run: Result) -> Curve:
     """From mu to epsilon, by what the ledger says of its noise."""
-    told = run.ledger.attrs
+    return _curve(run.ledger.attrs)
+
+
+def _curve(told: Mapping[str, Any]) -> Curve:
+    if told.get("law") == "laplace":
+        return Curve(laplace=True)
     return curve(told.get("noise_source", "seeded"), int(told.get("dim", 0)), int(told["epochs"]))
+
+
+def best_guess_of(mu: ArrayLike, told: Mapping[str, Any]) -> FloatArray:
+    """The best chance of guessing right under a promised mu, by what a ledger says of its noise and delta."""
+    return best_guess(mu, _curve(told), float(told["delta"]))
 
 
 def nodes(run: Result) -> int:

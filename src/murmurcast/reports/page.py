@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 from plotly.offline import get_plotlyjs
 
 from murmurcast.errors import Error
+from murmurcast.privacy.rounding import at_most
 
 GENERATOR = '<meta name="generator" content="murmurcast">'
 Outcome = Literal["held", "did not hold", "not falsified", "warning", "for information"]
@@ -107,6 +108,11 @@ class Section(NamedTuple):
 def number(value: float | None, form: str = ".4g", missing: str = "") -> Cell:
     """A cell of a number: short to read, in full for programs; `missing` where there is none."""
     return Cell(missing) if value is None else Cell(format(value, form), float(value))
+
+
+def promised(value: float, digits: int = 4) -> Cell:
+    """A cell of an epsilon or mu that is promised: rounded up to read, in full for programs."""
+    return Cell(at_most(value, digits), float(value))
 
 
 def render(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:

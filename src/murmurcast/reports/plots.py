@@ -16,6 +16,7 @@ from murmurcast._check import FloatArray
 from murmurcast._files import write_atomically
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
+from murmurcast.privacy.rounding import at_most, at_most_fixed
 from murmurcast.runs.result import spread_over_seeds
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def draw_epsilon(axes: Axes, plan: "Plan") -> None:
     image = axes.imshow(np.where(matrix > 0, matrix, np.nan), cmap="Blues", vmin=0, vmax=matrix.max() * 1.4)
     axes.set_facecolor("#eceef1")
     bound = plan.budget.target == "per-epoch" and nodes <= _LABELLED_UP_TO
-    note = f"\n(framed: links that bind at epsilon {plan.budget.epsilon:g})" if bound else ""
+    note = f"\n(framed: links that bind at epsilon {at_most(plan.budget.epsilon)})" if bound else ""
     axes.set_xlabel("sender: whose data" + note)
     axes.set_ylabel("receiver: who learns")
     axes.figure.colorbar(image, ax=axes, shrink=0.85)
@@ -213,7 +214,9 @@ def draw_epsilon(axes: Axes, plan: "Plan") -> None:
         dark = matrix[i, j] > 0.8 * matrix.max()
         bold = bool(binding[i, j])
         look: dict[str, Any] = {"color": "white" if dark else _INK, "fontweight": "bold" if bold else "normal"}
-        axes.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize=10 if nodes <= 6 else 7, **look)
+        axes.text(
+            j, i, at_most_fixed(matrix[i, j], 2), ha="center", va="center", fontsize=10 if nodes <= 6 else 7, **look
+        )
         if bold:
             axes.add_patch(
                 mpl.patches.Rectangle((j - 0.48, i - 0.48), 0.96, 0.96, fill=False, edgecolor=_NOISE, linewidth=2.5)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from murmurcast._check import FloatArray
 from murmurcast.algorithms.method import Method
 from murmurcast.certificates.compare import shown
 from murmurcast.errors import Error
+from murmurcast.privacy.best_guess import in_words
 from murmurcast.privacy.certificate import PLAIN_BOUND
+from murmurcast.privacy.rounding import at_most
 from murmurcast.reports import charts, coalitions, ledger
 from murmurcast.reports.page import (
     GENERATOR,
@@ -109,7 +111,10 @@ def _promise(run: Result, name: str) -> Verdict:
     if privacy["epsilon"] == 0:
         return Verdict(f"{name} costs no privacy. {_sentence(privacy['basis'])}.")
     caveat = f" Always say with it: {privacy['caveat']}." if privacy["caveat"] else ""
-    worst = f"epsilon {privacy['epsilon']:.4g} at delta {privacy['delta']:g} for the node that pays most"
+    numbers = f"epsilon {at_most(privacy['epsilon'])} at delta {at_most(privacy['delta'])}"
+    chance = float(ledger.best_guess_of(run.ledger["promised_mu"], run.ledger.attrs).max())
+    meaning = _sentence(in_words(chance, privacy["unit"]))
+    worst = f"{numbers} for the node that pays most. {meaning}"
     return Verdict(f"{name} promises {worst}. Basis: {privacy['basis']}.{caveat}")
 
 
@@ -160,7 +165,7 @@ def _curves(runs: Sequence[Result]) -> Section:
 
 def _run(run: Result, name: str, place: int) -> Section:
     blocks: list[Block] = [_promise(run, name), *_ends(run), _power(run), *_finite(run), *_network(run, place)]
-    blocks += [*_epsilon(run, place), *coalitions.blocks(run), _nodes(run)]
+    blocks += [*_epsilon(run, place), *coalitions.blocks(run), _nodes(run), _own_models(run)]
     if run.experiment:
         blocks.append(Code("Settings: the experiment as it was run", run.experiment))
     else:
@@ -233,17 +238,35 @@ def _epsilon(run: Result, place: int) -> list[Block]:
 
 
 def _nodes(run: Result) -> Table:
-    """Every node's split, cost and metrics; of a large network, the worst by its published metric."""
-    columns = _columns(run)
+    """Every node's split, cost and published metrics; of a large network, the worst."""
+    return _by_node(run, "published", "Nodes", _columns(run), "Means over seeds. Power is that of the last epoch.")
+
+
+def _own_models(run: Result) -> Table:
+    """Metrics of own models stand apart from every promise: no noise covers these models."""
+    columns = [_metric(run, f"own_{kind}") for kind in _shared_kinds([run])]
+    note = "Means over seeds. No noise covers these models, and no promise is about them: they stay on their nodes."
+    return _by_node(run, "own", "Own models", columns, note)
+
+
+def _by_node(run: Result, model: str, title: str, columns: "list[_Column]", note: str) -> Table:
+    """A row for every node; of a large network, for those whose models of this kind are worst."""
     kind = _shared_kinds([run])[0]
     order: Sequence[int] = range(ledger.nodes(run))
-    note = "Means over seeds. Power is that of the last epoch."
     if len(order) > _ROWS_UP_TO:
-        final = run.final(f"published_{kind}").mean(axis=0)
+        final = run.final(f"{model}_{kind}").mean(axis=0)
         order = np.argsort(-final if kind != "accuracy" else final, kind="stable")[:_WORST].tolist()
-        note = f"The {_WORST} nodes of {ledger.nodes(run)} with the worst published {kind}. {note}"
+        note = f"The {_WORST} nodes of {ledger.nodes(run)} with the worst {model} {kind}. {note}"
     rows: list[Row] = [(str(node), *(_entry(column, node) for column in columns)) for node in order]
-    return Table("Nodes", ("node", *(column.heading for column in columns)), tuple(rows), note)
+    return Table(title, ("node", *(column.heading for column in columns)), tuple(rows), note)
+
+
+class Form(Protocol):
+    """How a number is written."""
+
+    def __call__(self, value: float, /) -> str:
+        """As text."""
+        ...
 
 
 class _Column(NamedTuple):
@@ -251,7 +274,7 @@ class _Column(NamedTuple):
 
     heading: str
     values: FloatArray
-    form: str = ".4g"
+    form: Form = "{:.4g}".format
     infinite: str = "inf"
 
 
@@ -261,16 +284,20 @@ def _columns(run: Result) -> list[_Column]:
     delta = float(run.ledger.attrs["delta"])
     found = [] if split is None else [_Column("alpha", split.alpha), _Column("beta", split.beta)]
     epsilon = ledger.run_curve(run).epsilon(mu, delta)
-    for heading, values in (("mu promised", mu), (f"epsilon at delta {delta:g}", epsilon)):
-        found.append(_Column(heading, values, infinite=NOT_CERTIFIED if _is_not_certified(run) else "not promised"))
-    metrics = [f"{model}_{kind}" for kind in _shared_kinds([run]) for model in ("published", "own")]
-    found += [_Column(_words(metric), run.final(metric).mean(axis=0), ".4f") for metric in metrics]
+    for heading, values in (("mu promised", mu), (f"epsilon at delta {at_most(delta)}", epsilon)):
+        infinite = NOT_CERTIFIED if _is_not_certified(run) else "not promised"
+        found.append(_Column(heading, values, at_most, infinite=infinite))
+    found += [_metric(run, f"published_{kind}") for kind in _shared_kinds([run])]
     return [*found, _Column("sent power over budget", run.final("sent_power").mean(axis=0))]
+
+
+def _metric(run: Result, name: str) -> _Column:
+    return _Column(_words(name), run.final(name).mean(axis=0), "{:.4f}".format)
 
 
 def _entry(column: _Column, node: int) -> Cell:
     value = float(column.values[node])
-    return Cell(column.infinite if np.isposinf(value) else format(value, column.form), value)
+    return Cell(column.infinite if np.isposinf(value) else column.form(value), value)
 
 
 def _how_it_was_made(runs: Sequence[Result], names: Sequence[str]) -> Section:

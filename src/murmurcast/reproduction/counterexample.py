@@ -31,6 +31,7 @@ from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan as make_plan
 from murmurcast.privacy import gaussian, linear
 from murmurcast.privacy.paper import PaperClaim
+from murmurcast.privacy.rounding import at_least, at_most
 from murmurcast.problems.ridge import RidgeRegression
 from murmurcast.reproduction.document import Curve, Finding, Table
 
@@ -228,14 +229,14 @@ def findings(c: Counterexample) -> list[Finding]:
     attack, shown = c.attack, c.attack.measured
     low, high = c.change
     exact = max(abs(low - 1), abs(high - 1)) < 1e-6 and c.margin > 0
-    claim = f"epsilon {c.claim.epsilon:.3g} at delta {c.claim.delta:.2g}"
+    claim = f"epsilon {at_most(c.claim.epsilon, 3)} at delta {at_most(c.claim.delta, 2)}"
     counts = _counts(shown)
     return [
         Finding(
             not c.refuted,
             f"The Corollary claims {claim} for {c.plan.schedule.epochs} epochs; an attack by node {LOUD}, which is no "
             f"neighbour of node {TARGET} and knows all other data, as differential privacy assumes, shows at least "
-            f"{shown.epsilon:.2f} at the same delta ({shown.confidence:.0%} confidence: {counts}).",
+            f"{at_least(shown.epsilon, 3)} at the same delta ({shown.confidence:.0%} confidence: {counts}).",
         ),
         Finding(
             exact,
@@ -245,7 +246,7 @@ def findings(c: Counterexample) -> list[Finding]:
         Finding(
             None if shown.epsilon <= attack.certified_epsilon else False,
             f"The attack {_place(shown, attack.certified_epsilon)} the certified epsilon of node {TARGET}, "
-            f"{attack.certified_epsilon:.1f} at the same delta.",
+            f"{at_most(attack.certified_epsilon, 3)} at the same delta.",
         ),
         Finding(
             None,
@@ -256,13 +257,14 @@ def findings(c: Counterexample) -> list[Finding]:
         Finding(
             c.neighbour.measured.epsilon <= c.claim.epsilon,
             f"Node {RELAY}, the neighbour, does not know the noise of node {LOUD}: what it shows, "
-            f"{c.neighbour.measured.epsilon:.2f}, {_place(c.neighbour.measured, c.claim.epsilon)} the claim.",
+            f"{at_least(c.neighbour.measured.epsilon, 3)}, {_place(c.neighbour.measured, c.claim.epsilon)} the claim.",
         ),
         Finding(
             c.certified.measured.epsilon <= c.certified.certified_epsilon,
             f"With the claim's epsilon as the certificate, what everybody else together shows, "
-            f"{c.certified.measured.epsilon:.2f}, {_place(c.certified.measured, c.certified.certified_epsilon)} the "
-            f"certified {c.certified.certified_epsilon:.3g}.",
+            f"{at_least(c.certified.measured.epsilon, 3)}, "
+            f"{_place(c.certified.measured, c.certified.certified_epsilon)} the certified "
+            f"{at_most(c.certified.certified_epsilon, 3)}.",
         ),
     ]
 
@@ -324,13 +326,13 @@ def _row(c: Counterexample, attack: Attack) -> tuple[str, ...]:
     return (
         f"node{'s' if len(attack.observers) > 1 else ''} {nodes}",
         "certified" if ours else "the paper's",
-        "-" if ours else f"{c.claim.epsilon:.3g}",
-        f"{shown.epsilon:.2f}",
+        "-" if ours else at_most(c.claim.epsilon, 3),
+        at_least(shown.epsilon, 3),
         str(shown.false_positives),
         str(shown.true_positives),
         str(shown.trials),
         f"{attack.linear_epsilon:.3g}",
-        f"{attack.certified_epsilon:.3g}",
+        at_most(attack.certified_epsilon, 3),
     )
 
 

@@ -13,6 +13,7 @@ from murmurcast.planning.plan import Plan
 from murmurcast.planning.setup import ClippedGradients
 from murmurcast.planning.solve import plan as make_plan
 from murmurcast.privacy import gaussian
+from murmurcast.privacy.rounding import at_most, at_most_fixed
 from murmurcast.reproduction.document import Finding, Table
 from murmurcast.reproduction.settings import PAPER_BUDGETS
 
@@ -39,8 +40,8 @@ def _claimed(budget: int, plan: Plan) -> Finding:
     word = "contradicts" if refuted else "does not contradict"
     return Finding(
         False if refuted else None,
-        f"Budget {budget}: the Corollary claims epsilon {claim.epsilon:.4g} for {plan.schedule.epochs} epochs (delta "
-        f"{claim.delta:g}). On this network the linear diagnostic {word} it: the "
+        f"Budget {budget}: the Corollary claims epsilon {at_most(claim.epsilon)} for {plan.schedule.epochs} epochs "
+        f"(delta {claim.delta:g}). On this network the linear diagnostic {word} it: the "
         f"worst pair of receivers ({_who(observers)}) learns {leaked:.4g}.",
     )
 
@@ -51,7 +52,7 @@ def _certified(budget: int, plan: Plan) -> Finding:
     return Finding(
         None,
         f"Budget {budget}: with gradients clipped at the nominal {nominal:.3g} the certificate would be "
-        f"{at_claim.max():.4g} at that delta. Training as published clips nothing, so nothing is promised.",
+        f"{at_most(at_claim.max())} at that delta. Training as published clips nothing, so nothing is promised.",
     )
 
 
@@ -122,7 +123,7 @@ def _per_epoch(plans: Sequence[Plan]) -> Table:
     rows = []
     for budget, plan in zip(PAPER_BUDGETS, plans, strict=True):
         for receiver, line in enumerate(plan.epsilon_per_epoch.toarray()):
-            rows.append((str(budget), str(receiver), *(f"{value:.4f}" if value else "-" for value in line)))
+            rows.append((str(budget), str(receiver), *(at_most_fixed(value, 4) if value else "-" for value in line)))
     headings = ("budget", "receiver", *(f"about {node}" for node in range(plans[0].network.nodes)))
     note = "The paper's eps_ij of one epoch seen alone: a claim, not a guarantee."
     return Table("epsilon-per-epoch", "Epsilon of one epoch, receiver by sender", headings, tuple(rows), note)
@@ -132,11 +133,12 @@ def _cost(plans: Sequence[Plan], leaks: Sequence[Leakage]) -> Table:
     rows = []
     for budget, plan, leaked in zip(PAPER_BUDGETS, plans, leaks, strict=True):
         claim, certified = plan.paper_claim, plan.certificate
+        by = "nominal, by the certificate's formula" if plan.why_nominal else "certificate"
         at_claim = gaussian.epsilon(certified.mu, claim.delta)
         rows += [
-            (str(budget), "the paper's Corollary", "a claim", f"{claim.epsilon:.4g}", f"{claim.delta:g}"),
-            (str(budget), "certificate", "everybody", f"{certified.epsilon.max():.4g}", f"{certified.delta:g}"),
-            (str(budget), "certificate", "everybody", f"{at_claim.max():.4g}", f"{claim.delta:g}"),
+            (str(budget), "the paper's Corollary", "a claim", at_most(claim.epsilon), at_most(claim.delta)),
+            (str(budget), by, "everybody", at_most(certified.epsilon.max()), at_most(certified.delta)),
+            (str(budget), by, "everybody", at_most(at_claim.max()), at_most(claim.delta)),
         ]
         for size, word in ((1, "receiver"), (2, "pair")):
             observers, most = worst(leaked, size)

@@ -1,15 +1,15 @@
-"""Chooses the schedule of the certified setting without looking at the test part.
+"""Chooses the schedule of the certified setting on public data, so that the choice costs no privacy.
 
-The training examples are cut once more, 80/20; runs on the larger part are judged on the smaller. First epochs, decay,
-clip and step at epsilon 1, then the step alone for the other budgets, and for the trusted server, which has less noise
-to fear, at every budget. Of runs within 0.002 of the best the one with the fewest epochs is taken, and of those the
-best.
+Had it been chosen on MNIST, every schedule tried would have been one more run on the images that the budget protects.
+Fashion-MNIST has as many images of the same size and as many classes, cut up and shared out alike; nobody's image of
+MNIST is in it. First decay, clip and step are chosen at epsilon 1, then the step alone for the other budgets, and for
+the trusted server, which has less noise to fear, at every budget. What does best on Fashion-MNIST is taken. The number
+of epochs is not chosen: with 100 the reproduction takes less than five minutes.
 
 Run it with `make choose`, or `python -m murmurcast.reproduction.tune_schedule`. It takes some minutes.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -27,20 +27,18 @@ from murmurcast.planning.solve import plan
 from murmurcast.problems.softmax import SoftmaxRegression
 from murmurcast.runs.run import RunOptions, run
 
-_PURPOSE = 11  # of the cut's draw, beside the seed
-_CLOSE = 0.002
 _DECAYS: tuple[Decay, ...] = ("constant", "sqrt")
-_EPOCHS = (100, 200)
+_EPOCHS = 100
 _CLIPS = (0.3, 1.0, 3.0)
-# Step times clip, averaged over 100 epochs: how far a run can travel, whatever its clip and decay.
+# Step times clip, averaged over all epochs: how far a run can travel, whatever its clip and decay.
 _TRAVEL = (0.5, 1.0, 2.0, 4.0)
-_OTHER_BUDGETS = {0.3: (0.125, 0.25, 0.5, 1.0), 3.0: (1.0, 2.0, 4.0, 8.0)}
+_OTHER_BUDGETS = {0.3: (0.25, 0.5, 1.0, 2.0), 3.0: (1.0, 2.0, 4.0, 8.0)}
 _SERVER_TRAVEL = (0.5, 1.0, 2.0, 4.0, 8.0)
 _MAKE = {"power-controlled": power_controlled, "central-dp": central_dp}
 
 
 class Choice(NamedTuple):
-    """A schedule, and the accuracy of its published models on the part held back."""
+    """A schedule, and the accuracy of its published models on the public test part."""
 
     algorithm: str
     epsilon: float
@@ -51,17 +49,9 @@ class Choice(NamedTuple):
     accuracy: float = np.nan
 
 
-def held_back(dataset: Dataset) -> Dataset:
-    """The training part alone, cut 80/20 into one to learn from and one to judge on."""
-    order = np.random.default_rng([0, _PURPOSE]).permutation(len(dataset.features))
-    learn, judge = np.split(order, [int(0.8 * len(order))])
-    return replace(
-        dataset,
-        features=dataset.features[learn],
-        targets=dataset.targets[learn],
-        test_features=dataset.features[judge],
-        test_targets=dataset.targets[judge],
-    )
+def public_data() -> Dataset:
+    """Fashion-MNIST, all 70,000 images shuffled and cut 80/20 as MNIST is in the reproduction."""
+    return datasets.fashion_mnist().split(0.2, 0)
 
 
 def tried(data: Dataset, candidate: Choice) -> Choice:
@@ -83,24 +73,22 @@ def tried(data: Dataset, candidate: Choice) -> Choice:
 
 
 def best(tries: Iterable[Choice]) -> Choice:
-    """Of those close to the best, the shortest; of those, the best."""
-    tries = list(tries)
-    close = [one for one in tries if one.accuracy >= max(other.accuracy for other in tries) - _CLOSE]
-    return min(close, key=lambda one: (one.epochs, -one.accuracy))
+    """The most accurate; of equals the first."""
+    return max(tries, key=lambda one: one.accuracy)
 
 
 def candidates() -> list[Choice]:
     """All schedules that are tried at epsilon 1."""
     return [
-        with_travel(Choice("power-controlled", 1.0, epochs, decay, clip, np.nan), travel)
-        for epochs, decay, clip, travel in product(_EPOCHS, _DECAYS, _CLIPS, _TRAVEL)
+        with_travel(Choice("power-controlled", 1.0, _EPOCHS, decay, clip, np.nan), travel)
+        for decay, clip, travel in product(_DECAYS, _CLIPS, _TRAVEL)
     ]
 
 
 def with_travel(candidate: Choice, travel: float) -> Choice:
     """The candidate with the first step that takes it that far."""
     length = Schedule(epochs=candidate.epochs, decay=candidate.decay).steps.sum()
-    return candidate._replace(step=round(float(travel * _EPOCHS[0] / length / candidate.clip), 4))
+    return candidate._replace(step=round(float(travel * _EPOCHS / length / candidate.clip), 4))
 
 
 def choose(data: Dataset, on_try: Callable[[Choice], None]) -> list[Choice]:
@@ -135,7 +123,7 @@ def main() -> None:
             soft_wrap=True,
         )
 
-    chosen = choose(held_back(datasets.mnist().split(0.2, 0)), show)
+    chosen = choose(public_data(), show)
     console.print("\n[bold]Chosen[/bold]")
     for one in chosen:
         show(one)

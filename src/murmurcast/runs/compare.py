@@ -6,6 +6,7 @@ import numpy as np
 
 from murmurcast.errors import Error
 from murmurcast.privacy.releases import ADVERSARIES
+from murmurcast.privacy.rounding import at_most
 from murmurcast.runs.result import Result, listed, spread_over_seeds
 
 _STRONGER = {
@@ -62,7 +63,7 @@ class Comparison(NamedTuple):
     """Runs side by side.
 
     Attributes:
-        metric: What is compared, such as "own_accuracy".
+        metric: What is compared, such as "own_accuracy". An epsilon stands beside metrics of published models only.
         target: What runs are timed to; a run reaches it from below for an accuracy, from above for anything else.
         rows: One per run.
     """
@@ -80,8 +81,18 @@ class Comparison(NamedTuple):
         return (*columns, *("epsilon" if only else f"epsilon, {who}" for who in self.adversaries))
 
     @property
+    def is_covered(self) -> bool:
+        """Whether what is compared is of published models: a promise covers no others, and stands beside no others."""
+        return self.metric.startswith("published_")
+
+    @property
     def adversaries(self) -> tuple[str, ...]:
-        """Against whom the runs promise anything, the strongest first: each has a column of its own."""
+        """Against whom the runs promise anything, the strongest first: each has a column of its own.
+
+        None where own models are compared.
+        """
+        if not self.is_covered:
+            return ()
         promised = {row.against for row in self.rows if row.epsilon is not None}
         promised |= {who for row in self.rows for who, _ in row.weaker}
         return tuple(who for who in ADVERSARIES if who in promised) or ("everybody",)
@@ -141,7 +152,7 @@ def _promise(row: Row, adversary: str) -> str:
     epsilon = row.epsilon_against(adversary)
     if epsilon is None:
         return NOT_CERTIFIED if row.caveat == NOT_CERTIFIED else "not promised"
-    return f"{epsilon:.3g} ({row.caveat if row.caveat and adversary == row.against else row.unit})"
+    return f"{at_most(epsilon, 3)} ({row.caveat if row.caveat and adversary == row.against else row.unit})"
 
 
 def _metric_names(run: Result) -> set[str]:

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from murmurcast._check import FloatArray
-from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm, Round
+from murmurcast.algorithms.promise import why_nothing as why_nothing
 from murmurcast.data.assumptions import assumptions
 from murmurcast.engine import check, draws, node, noise
 from murmurcast.engine.train import Record
@@ -21,7 +21,7 @@ from murmurcast.privacy import discrete
 from murmurcast.privacy.conversion import epsilon_of, mu_of, note
 from murmurcast.privacy.releases import Releases
 from murmurcast.problems.base import Problem
-from murmurcast.problems.trust import data_facts, why_not_bounded
+from murmurcast.problems.trust import data_facts
 from murmurcast.runs.labelled import Labelled, Variable
 from murmurcast.runs.result import LEDGER_FORMAT, hash_of_start
 
@@ -64,21 +64,6 @@ def promises_about_data(algorithm: Algorithm, problem: Problem) -> bool:
 def claimed(algorithm: Algorithm, problem: Problem) -> tuple[Releases, ...]:
     """What an algorithm claims on a problem that says it clips, proved or not: what an audit tries to refute."""
     return algorithm.releases if problem.gradient_clip.bounds else ()
-
-
-def why_nothing(algorithm: Algorithm, problem: Problem) -> str:
-    """What stands between a run and a promise; empty where something is promised."""
-    name = algorithm.name
-    if not algorithm.releases:
-        known = registry.find(name).reason if name in registry.NAMES else ""
-        return known or "it brings no account of what it releases"
-    if algorithm.has_lost_its_proof:
-        return "its setup, init, send or update is not the one that its promise was proved for"
-    if name in registry.NAMES and not algorithm.is_as_proved:
-        return f"it goes by the name of {name} and answers for itself; give it a name and an account of its own"
-    if not any(part.ratio.any() for part in algorithm.releases):
-        return ""
-    return why_not_bounded(problem, algorithm.setup.budget.unit)
 
 
 def strongest_mu(parts: tuple[Releases, ...], nodes: int) -> FloatArray:
@@ -136,6 +121,7 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         **({} if (batch := getattr(problem, "batch", None)) is None else {"batch": batch}),
         **({"why_nothing": reason} if (reason := why_nothing(algorithm, problem)) else {}),
         "noise_source": setup.budget.noise_source,
+        "settings_chosen": setup.budget.settings_chosen,
         "law": algorithm.releases[0].law.name if algorithm.releases else "none",
         **({"dim": problem.dim, "sampler_error": discrete.SAMPLER_ERROR} if _is_secure(algorithm) else {}),
         **algorithm.settings,
@@ -206,6 +192,7 @@ def info(
                 assumptions(data_facts(problem), budget.unit) if promises_about_data(algorithm, problem) else ()
             ),
             "noise_source": budget.noise_source,
+            "settings_chosen": budget.settings_chosen,
             "note": note(budget.noise_source),
         },
         "versions": {package: version(package) for package in ("murmurcast", "jax", "jaxlib", "numpy", "scipy")}

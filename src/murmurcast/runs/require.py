@@ -11,6 +11,8 @@ from murmurcast.errors import Error
 from murmurcast.planning.setup import ProblemFacts
 from murmurcast.privacy.conversion import NoiseSource
 from murmurcast.problems.base import Problem
+from murmurcast.problems.clip import smallest_limit
+from murmurcast.problems.examples import LARGEST_VALUE
 from murmurcast.problems.trust import data_facts
 from murmurcast.runs.record import promises_about_data
 from murmurcast.runs.validate import LARGEST_SEED
@@ -32,6 +34,23 @@ def require_settings(
             _check.at_least(1, **{name: every})
     if precision not in ("float32", "float64"):
         raise Error(f'precision is "{precision}"', hint=_check.nearest(precision, ("float32", "float64")))
+
+
+def require_clip(problem: Problem, precision: str) -> None:
+    """The clip is not below what this precision can clip to: there, longer gradients would pass."""
+    clip = problem.gradient_clip
+    if not clip.bounds or clip.limit >= smallest_limit(problem.dim, precision, LARGEST_VALUE):
+        return
+    data = getattr(problem, "data", None)
+    largest = float(np.abs(data.dataset.features).max()) if isinstance(data, Partition) else 1.0
+    least = smallest_limit(problem.dim, precision, largest)
+    if clip.limit < least:
+        raise Error(
+            f"clip is {clip.limit:g}, and {precision} can clip {problem.dim} parameters to {_check.rounded_up(least)} "
+            "at the least: below, squares of gradients are lost, and longer ones pass",
+            hint="raise clip; scaling the loss by a constant does the same for training"
+            + (', or set precision to "float64"' if precision == "float32" else ""),
+        )
 
 
 def require_one_go(source: NoiseSource, seeds: tuple[int, ...], resume: bool, checkpoint_every: int | None) -> None:

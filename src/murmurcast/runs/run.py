@@ -27,7 +27,7 @@ from murmurcast.runs import checkpoint, record
 from murmurcast.runs.checkpoint import Checkpoint
 from murmurcast.runs.folder_lock import held
 from murmurcast.runs.record import Precision
-from murmurcast.runs.require import require_one_go, require_planned_for, require_settings
+from murmurcast.runs.require import require_clip, require_one_go, require_planned_for, require_settings
 from murmurcast.runs.result import CHECKPOINT, Outcome, Result, require_folder, require_unused
 
 _MODEL_COPIES = 8  # of all models that a run holds at once, at most
@@ -132,6 +132,7 @@ def outcome(
     seeds = _check.whole_numbers("range(3)", seeds=seeds)
     require_settings(seeds, watch.evaluate_every, watch.checkpoint_every, precision)
     require_planned_for(algorithm, problem)
+    require_clip(problem, precision)
     secure.require(algorithm, problem, precision)
     require_one_go(algorithm.setup.budget.noise_source, seeds, watch.resume, watch.checkpoint_every)
     kept = _place_of_checkpoint(algorithm, watch)
