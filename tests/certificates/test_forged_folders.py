@@ -181,6 +181,11 @@ def published(edit: Any) -> Forge:
     return in_run(lambda run: replace(run, published=edit(run.published)))
 
 
+def another_network(folder: Path) -> None:
+    file = folder / "gains.csv"
+    file.write_text(file.read_text().replace("0.9", "1.9"))
+
+
 def attribute(file: h5py.File, where: str, name: str, value: Any) -> None:
     (file if not where else file[where]).attrs[name] = value
 
@@ -331,9 +336,7 @@ OF_OTHERS: dict[tuple[str, str], Forge] = {
         in_ledger(times(model_sending_shared=9.0, model_sending_own=9.0))
     ),
     ("node", "models moved"): published(lambda models: models + 0.5),
-    ("own network", "another network"): lambda folder: (
-        (folder / "gains.csv").write_text((folder / "gains.csv").read_text().replace("0.9", "1.9")) and None
-    ),
+    ("own network", "another network"): another_network,
     ("own network", "no network"): lambda folder: (folder / "gains.csv").unlink(),
     ("own network", "a pipe for a network"): forge.replaced("gains.csv", os.mkfifo),
 }

@@ -63,7 +63,7 @@ def test_one_quiet_epoch_is_found_among_loud_ones() -> None:
 
 def test_who_has_dropped_out_sends_nothing() -> None:
     def until(ledger: Any, epochs: Any) -> FloatArray:
-        return claimed(ledger, epochs) * ((epochs[:, None] <= 2) | (np.arange(NODES) != 1))
+        return np.asarray(claimed(ledger, epochs) * ((epochs[:, None] <= 2) | (np.arange(NODES) != 1)))
 
     squares = np.full((SEEDS, EPOCHS, NODES), float(DIM))
     squares[:, 2:, 1] = 0
