@@ -16,6 +16,7 @@ from murmurcast.algorithms.method import Method
 from murmurcast.certificates.read import data_of
 from murmurcast.certificates.recompute import RunAccount, Tier, account_of
 from murmurcast.errors import Error
+from murmurcast.privacy.certificate import unit_in_words
 from murmurcast.privacy.conversion import EXACT, Curve, note
 from murmurcast.runs.result import Result, listed
 
@@ -56,7 +57,7 @@ class Certified(NamedTuple):
     Attributes:
         tier: What stands behind the numbers: "tier 1" (the certificate), a weaker adversary ("eavesdropper and one
             node", "eavesdropper", "trusted server"), "nothing sent" or "none".
-        unit: What is hidden: a whole "node", or one "record" of it.
+        unit: What is hidden: a whole "node", or one "record" of it, or several of one person.
         adversary: Against whom the numbers hold.
         mu: [nodes] recomputed from the ledger, all runs together; infinite where nothing is promised.
         epsilon: [nodes] the exact epsilon at `delta`; with secure noise, its bound.
@@ -69,6 +70,7 @@ class Certified(NamedTuple):
         problems: A line for each run whose promise does not hold.
         note: What may be said of the transcripts themselves.
         weaker: Of one run alone, (adversary, [nodes] epsilon) of what is promised against weaker adversaries besides.
+        records_per_person: How many records are hidden together.
     """
 
     tier: Tier
@@ -85,6 +87,12 @@ class Certified(NamedTuple):
     problems: tuple[str, ...]
     note: str
     weaker: tuple[tuple[str, FloatArray], ...] = ()
+    records_per_person: int = 1
+
+    @property
+    def hidden(self) -> str:
+        """What is hidden, in words."""
+        return unit_in_words(self.unit, self.records_per_person)
 
 
 def certify(runs: Result | Sequence[Result], delta: float | None = None, methods: Sequence[Method] = ()) -> Certified:
@@ -111,7 +119,8 @@ def certify(runs: Result | Sequence[Result], delta: float | None = None, methods
     if delta is not None:
         _check.fraction(delta=delta)
     _require_same_data(together)
-    return _composed([account_of(run, methods) for run in together], delta)
+    found = _composed([account_of(run, methods) for run in together], delta)
+    return found._replace(records_per_person=_records_per_person(together))
 
 
 def _composed(accounts: list[RunAccount], delta: float | None) -> Certified:
@@ -197,6 +206,17 @@ def _require_alike(accounts: list[RunAccount]) -> None:
                 f"the runs have different {name} ({', '.join(map(str, sorted(found, key=str)))})",
                 hint="costs add up only for the same unit and the same nodes: name runs that share them",
             )
+
+
+def _records_per_person(runs: Sequence[Result]) -> int:
+    """How many records all runs hide together."""
+    found = {int(run.ledger.attrs.get("records_per_person", 1)) for run in runs}
+    if len(found) > 1:
+        raise Error(
+            f"the runs hide different numbers of records per person ({', '.join(map(str, sorted(found)))})",
+            hint="costs add up only for the same unit: name runs that share records_per_person",
+        )
+    return found.pop()
 
 
 def _require_same_data(runs: Sequence[Result]) -> None:

@@ -25,6 +25,7 @@ _WRITTEN = {
     ("privacy", "delta"): "delta",
     ("privacy", "clip"): "clip",
     ("privacy", "noise_source"): "noise_source",
+    ("privacy", "records_per_person"): "records_per_person",
     ("problem", "clipping"): "clipping",
     ("problem", "batch"): "batch",
     ("run", "stop_after"): "stop_after",
@@ -77,6 +78,8 @@ def _require_info(run: Result, ledger: Ledger) -> None:
         "delta": (said(run, "privacy", "delta"), ledger.number("delta")),
         "number of nodes": (said(run, "problem", "nodes"), ledger.nodes),
     }
+    told, held = said(run, "privacy").get("records_per_person", 1), ledger.data.attrs.get("records_per_person", 1)
+    pairs["number of records per person"] = told, held
     rounds = said(run, "rounds")
     if not isinstance(rounds, list) or not all(isinstance(one, str) for one in rounds):
         refuse(ledger.run, "run.json does not say its rounds")
@@ -103,7 +106,7 @@ def _require_experiment(run: Result, ledger: Ledger) -> None:
         return
     for (section, key), name in _WRITTEN.items():
         inner = written.get(section)
-        attributes = {"noise_source": "seeded"} | ledger.data.attrs
+        attributes = {"noise_source": "seeded", "records_per_person": 1} | ledger.data.attrs
         if isinstance(inner, dict) and key in inner and name in attributes:
             told, held = inner[key], attributes[name]
             if not same(told, held):

@@ -13,7 +13,7 @@ import numpy as np
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
-from murmurcast.algorithms.account import TOLERANCE
+from murmurcast.algorithms.account import TOLERANCE, records_per_person
 from murmurcast.algorithms.method import Method
 from murmurcast.certificates.ledger import LARGEST_NUMBER, Ledger, refuse, said
 from murmurcast.certificates.read import curve_of, read, require_epsilon
@@ -208,7 +208,7 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
     if tier != "trusted server":
         found.append("own models stay on their nodes; only mixed points, or averages of them, are published")
     if ledger.text("unit") == "record":
-        found.append("one record is hidden, not a person with many")
+        found.append(_of_a_person(records_per_person(ledger), ledger.noise_source))
     if ledger.says("stop_after"):
         found.append(f"that it stops after epoch {ledger.epochs} was fixed before the run")
     if ledger.says("drops"):
@@ -222,3 +222,13 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
             f"cost sqrt({count}) times its mu"
         )
     return tuple(found)
+
+
+def _of_a_person(records: int, source: str) -> str:
+    """Who is hidden behind a record; why it may lie at several nodes is said in `planning.setup.Budget`."""
+    if records == 1:
+        return "one record is hidden, not a person with many"
+    if source == "secure":
+        return f"no person has more than {records} records, and all of them are at one node"
+    where = "if they lie at several nodes, the cost of the one that pays most holds"
+    return f"no person has more than {records} records; {where}"

@@ -54,7 +54,7 @@ def _glance(plan: "Plan") -> str:
         lines.append(f"[bold]Mixing[/bold]   {bound}")
     scope = "in all, against everybody" if budget.target == "certificate" else "per epoch and receiver (the paper's)"
     lines.append(
-        f"[bold]Budget[/bold]   epsilon {budget.epsilon:g}, delta {budget.delta:g}, unit {budget.unit}, {scope}"
+        f"[bold]Budget[/bold]   epsilon {budget.epsilon:g}, delta {budget.delta:g}, unit {budget.hidden}, {scope}"
     )
     if budget.noise_source == "secure":
         lines.append(
@@ -86,7 +86,7 @@ def _node_caption(plan: "Plan") -> str:
     where = ", gradients at the public mixed point" if plan.budget.unit == "record" else ""
     return (
         f"noise s_1: std in what a node says in epoch 1, against its model. "
-        f"Certified: whole run, against everybody, unit {plan.budget.unit}{where}."
+        f"Certified: whole run, against everybody, unit {plan.budget.hidden}{where}."
     )
 
 

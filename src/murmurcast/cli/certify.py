@@ -211,7 +211,7 @@ def _show(found: "Certified", runs: list[Path], path: Path | None) -> None:
     lines = (
         ("Verdict", f"{found.verdict}{_worst(found)}"),
         ("Basis", found.basis),
-        *((("Unit", found.unit), ("Against", found.adversary)) if found.tier != "none" else ()),
+        *((("Unit", found.hidden), ("Against", found.adversary)) if found.tier != "none" else ()),
         *(("Assumed" if place == 0 else "", line) for place, line in enumerate(found.assumptions)),
         *(("Besides", _besides(who, epsilon, found.delta)) for who, epsilon in found.weaker),
         ("Note", found.note),

@@ -54,6 +54,7 @@ _SET_KEYS: "dict[str, tuple[str, ...]]" = {
     "least-squares": ("examples", "features", "heterogeneity"),
     "logistic": ("examples", "features", "classes"),
 }
+_BUDGET_KEYS = {"epsilon", "delta", "target", "unit", "theta", "noise_source", "records_per_person"}
 _ALL_SET_KEYS = tuple(dict.fromkeys(key for keys in _SET_KEYS.values() for key in keys))
 
 
@@ -180,9 +181,7 @@ class Experiment(Section):
         return Setup(
             network=network,
             problem=problem or self._planned_problem(network.nodes, folder, on_stage),
-            budget=Budget(
-                **privacy.model_dump(include={"epsilon", "delta", "target", "unit", "theta", "noise_source"})
-            ),
+            budget=Budget(**privacy.model_dump(include=_BUDGET_KEYS)),
             schedule=Schedule(
                 **schedule.model_dump(exclude={"noise_to_step"}),
                 noise_to_step=tuple(noise) if isinstance(noise, list) else noise,

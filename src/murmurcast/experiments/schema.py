@@ -53,6 +53,7 @@ class PrivacySection(Section):
     examples_per_node: int | list[int] | None = None
     theta: float | None = None
     noise_source: Literal["seeded", "secure"] = "seeded"
+    records_per_person: int = 1
 
 
 class ScheduleSection(Section):

@@ -12,7 +12,7 @@ from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 from murmurcast.planning.schedule import Schedule
 from murmurcast.privacy import discrete
-from murmurcast.privacy.certificate import Unit
+from murmurcast.privacy.certificate import Unit, unit_in_words
 from murmurcast.privacy.conversion import Curve, NoiseSource, curve
 from murmurcast.privacy.releases import GAUSSIAN, Law
 from murmurcast.problems.clip import Clip
@@ -88,6 +88,13 @@ class Budget:
         theta: A bound of 1/z for the per-epoch view; None finds it.
         noise_source: "seeded": a simulation's Gaussian noise, which whoever knows the seed knows. "secure": discrete
             Gaussian noise on a grid, from keys of the operating system; the certificate then goes by its bound.
+        records_per_person: k, the most records that one person has; all of them are hidden together. For unit "record".
+
+    Guarantees:
+        With k records per person sensitivity is k times as large: the noise is k times as large at one budget, or mu is
+        k times as large at one noise. They may lie at several nodes: the shifts of what these send, over their noise,
+        add up to at most k times the largest (triangle inequality), so the cost of the node that pays most holds. With
+        secure noise rounding is counted at one node, and the k records must lie at one.
     """
 
     epsilon: float
@@ -96,6 +103,7 @@ class Budget:
     target: Target = "certificate"
     theta: float | None = None
     noise_source: NoiseSource = "seeded"
+    records_per_person: int = 1
 
     def __post_init__(self) -> None:
         _check.positive(epsilon=self.epsilon)
@@ -108,6 +116,17 @@ class Budget:
             ("noise_source", self.noise_source, ("seeded", "secure")),
         ):
             _check.one_of(known, **{name: value})
+        _check.at_least(1, records_per_person=self.records_per_person)
+        if self.unit == "node" and self.records_per_person > 1:
+            raise Error(
+                f"records_per_person is {self.records_per_person} with unit node, which hides all that a node holds",
+                hint='remove records_per_person, or set unit = "record"',
+            )
+
+    @property
+    def hidden(self) -> str:
+        """What the budget hides, in words."""
+        return unit_in_words(self.unit, self.records_per_person)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,7 +148,8 @@ class Setup:
     @cached_property
     def sensitivity(self) -> FloatArray:
         """[nodes] S: the largest change of one node's gradient when one unit's data changes."""
-        return self.problem.gradient_clip.sensitivity(self.budget.unit, self.network.nodes)
+        budget = self.budget
+        return self.problem.gradient_clip.sensitivity(budget.unit, self.network.nodes, budget.records_per_person)
 
     @cached_property
     def effective_sensitivity(self) -> FloatArray:

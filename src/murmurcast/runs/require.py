@@ -68,6 +68,7 @@ def require_planned_for(algorithm: Algorithm, problem: Problem) -> None:
             hint="partition the data for as many nodes as the network has",
         )
     clip.require_unit(plan.budget.unit)
+    plan.sensitivity  # noqa: B018 - refuses more records per person than a node averages over, before the work
     if plan.problem is problem:
         return
     if secure.is_secure(plan) and not _counted_alike(plan.problem, problem):

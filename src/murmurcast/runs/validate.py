@@ -106,6 +106,9 @@ _INFO: dict[tuple[str, ...], Test] = {
 
 def require_info(info: dict[str, Any]) -> None:
     """Whatever is said of a run in run.json is there, and of its kind."""
+    privacy = info.get("privacy")
+    if isinstance(privacy, dict) and not _is_count(privacy.get("records_per_person", 1)):
+        raise Unsound(f"run.json has privacy.records_per_person {str(privacy['records_per_person'])[:60]}")
     for keys, is_right in _INFO.items():
         value: Any = info
         for key in keys:
