@@ -1,0 +1,59 @@
+"""What a privacy number means: the best chance of guessing right whether one record, or one node's data, was used.
+
+Somebody who may know everything else is shown the outcome of a run with a certain record, or with another in its place,
+each with probability 1/2, and says which it was. Whoever knows nothing is right half of the time. The trade-off curve
+of a promise bounds everybody else: false alarms and misses are equal at the best guess, so that
+
+    mu-GDP:              Phi(mu / 2)                                  (exact for the Gaussian mechanism)
+    (epsilon, delta)-DP: (e^epsilon + delta) / (1 + e^epsilon)        (a bound; pure epsilon: delta = 0)
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, ndtr
+
+from murmurcast import _check
+from murmurcast._check import FloatArray
+from murmurcast.privacy.conversion import Curve
+from murmurcast.privacy.rounding import percent_at_most
+
+
+def of_mu(mu: ArrayLike) -> FloatArray:
+    """The best chance of guessing right, of a mu-GDP mechanism and even odds.
+
+    Guarantees:
+        Unit, adversary: whatever `mu` speaks of. Formula: Phi(mu/2). Range: mu >= 0; 1 where mu is infinite.
+    """
+    _check.gaussian(mu=mu)
+    return np.asarray(ndtr(np.asarray(mu, float) / 2))
+
+
+def of_epsilon(epsilon: ArrayLike, delta: ArrayLike = 0.0) -> FloatArray:
+    """The same from epsilon and delta alone: a bound, whatever the mechanism.
+
+    Guarantees:
+        Unit, adversary: the promise's. Formula: (e^epsilon + delta)/(1 + e^epsilon). Range: epsilon >= 0,
+        0 <= delta <= 1.
+    """
+    _check.not_negative(epsilon=epsilon, delta=delta)
+    by_epsilon = expit(np.asarray(epsilon, float))
+    return np.asarray(by_epsilon + np.asarray(delta, float) * (1 - by_epsilon))
+
+
+def best_guess(mu: ArrayLike, curve: Curve, delta: float) -> FloatArray:
+    """The best chance of guessing right, by what is proved of the noise.
+
+    Gaussian and Laplace noise are mu-GDP. Of noise on a grid concentrated DP is proved, so epsilon at delta speaks.
+    """
+    if curve.source == "seeded":
+        return of_mu(mu)
+    return of_epsilon(curve.epsilon(mu, delta), delta)
+
+
+def in_words(chance: float, unit: str) -> str:
+    """One line for people, to stand beside an epsilon."""
+    what = "one record" if unit == "record" else "one node's data"
+    return (
+        f"whoever guesses whether {what} was used, or other data in its place, is right at most "
+        f"{percent_at_most(chance)} of the time (a coin: 50 %)"
+    )
