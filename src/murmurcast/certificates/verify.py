@@ -6,6 +6,7 @@ with which versions of the libraries cannot be recomputed, and is left out.
 
 import json
 from html.parser import HTMLParser
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ EMBEDDED = "certificate"  # the name of the element of a page that holds the cer
 _MAX_BYTES = 64 * 2**20
 _NOT_COMPARED = ("date", "versions")
 _MAX_SHOWN = 60  # characters of a value
+_LINES_OF_A_LIST = 3
 
 
 class Archived(NamedTuple):
@@ -83,12 +85,36 @@ def _compared(where: str, told: Any, found: Any) -> list[str]:
     if isinstance(told, dict) and isinstance(found, dict):
         keys = sorted(told.keys() | found.keys())
         return [line for key in keys for line in _entry(f"{where}.{key}" if where else key, key, told, found)]
-    if isinstance(told, list) and isinstance(found, list) and len(told) == len(found):
-        pairs = enumerate(zip(told, found, strict=True))
-        return [line for place, pair in pairs for line in _compared(f"{where}[{place}]", *pair)]
+    if isinstance(told, list) and isinstance(found, list):
+        return _compared_lists(where, told, found)
     if _same(told, found):
         return []
+    if isinstance(told, str) and isinstance(found, str):  # long sentences may differ at their ends only
+        start = max(0, len(commonprefix([told, found])) - _MAX_SHOWN // 2)
+        told, found = told[start:], found[start:]
     return [f"{where} is {_shown(told)} in the certificate, and {_shown(found)} by the folder"]
+
+
+def _compared_lists(where: str, told: list[Any], found: list[Any]) -> list[str]:
+    """Of many entries that differ, as of all nodes, the first stands for all; sentences are in one or in the other."""
+    if all(isinstance(one, str) for one in (*told, *found)):
+        ours, theirs = ([one for one in left if one not in right] for left, right in ((told, found), (found, told)))
+        return [
+            *(f"{where}: {json.dumps(one)} is not so by the folder" for one in ours),
+            *(f"{where}: {json.dumps(one)} is not in the certificate" for one in theirs),
+            *(
+                [f"{where} are in another order, or some stand there more often"]
+                if not (ours or theirs) and told != found
+                else []
+            ),
+        ]
+    if len(told) != len(found):
+        return [f"{where} has {len(told)} entries in the certificate, and {len(found)} by the folder"]
+    pairs = enumerate(zip(told, found, strict=True))
+    lines = [line for place, pair in pairs for line in _compared(f"{where}[{place}]", *pair)]
+    if len(lines) < _LINES_OF_A_LIST or any(isinstance(one, dict) for one in told):
+        return lines
+    return [f"{lines[0]}; and {len(lines) - 1} more"]
 
 
 def _entry(where: str, key: str, told: dict[str, Any], found: dict[str, Any]) -> list[str]:

@@ -123,8 +123,8 @@ def _certify(wanted: Wanted, own: "list[Method]") -> None:
         raise typer.Exit(1)
     if wanted.page is not None and not earned(found):
         raise Error(
-            f"there is no page: {found.basis.split(':')[0]}, which is not a certificate",
-            hint="leave --page out; what there is to say is above, and --out writes it as JSON",
+            f"no page is written, because this is not a certificate: {found.basis.split(':')[0]}",
+            hint="leave --page out; --out writes what there is to say as JSON",
         )
 
 
