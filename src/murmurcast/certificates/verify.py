@@ -6,7 +6,6 @@ with which versions of the libraries cannot be recomputed, and is left out.
 
 import json
 from html.parser import HTMLParser
-from os.path import commonprefix
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,9 +88,9 @@ def _compared(where: str, told: Any, found: Any) -> list[str]:
         return _compared_lists(where, told, found)
     if _same(told, found):
         return []
-    if isinstance(told, str) and isinstance(found, str):  # long sentences may differ at their ends only
-        start = max(0, len(commonprefix([told, found])) - _MAX_SHOWN // 2)
-        told, found = told[start:], found[start:]
+    if isinstance(told, str) and isinstance(found, str) and len(told) > _MAX_SHOWN:  # they may differ at the end only
+        alike = next((place for place, pair in enumerate(zip(told, found, strict=False)) if pair[0] != pair[1]), 0)
+        told, found = (text[max(0, alike - _MAX_SHOWN // 2) :] for text in (told, found))
     return [f"{where} is {_shown(told)} in the certificate, and {_shown(found)} by the folder"]
 
 
