@@ -2,10 +2,13 @@
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import norm
 
 import murmurcast as mc
 from murmurcast.certificates.certify import certify
@@ -43,14 +46,25 @@ def test_what_it_says(values: dict[str, Any]) -> None:
     headline = values["headline"]
     assert headline["node"] == worst
     assert epsilon[worst] <= headline["epsilon"] <= epsilon[worst] * 1.001
-    from scipy.stats import norm
-
     assert headline["best_guess"] == pytest.approx(norm.cdf(run_mu[worst] / 2), rel=1e-12)
     assert "guesses whether one record was used" in values["sentence"]
     assert values["settings_chosen"] == "not stated"
     assert values["runs"][0]["sha256"].keys() == {"experiment.toml", "ledger.nc", "published.npz"}
     assert len(values["runs"][0]["data_commitment"]) == 64
     assert any("murmurcast certify CERTIFICATE ours" in one["command"] for one in values["commands"])
+
+
+def test_noise_on_a_grid_is_told_by_its_bound_and_settings_as_stated(tmp_path: Path) -> None:
+    problem = regression()
+    run = mc.run(mc.power_controlled(make_plan(problem, "record")), problem)
+    run.save(tmp_path)
+    found, hashes = certify(run), file_hashes(tmp_path)
+    stated = run.ledger.assign_attrs(noise_source="secure", settings_chosen="on public data")
+    said = contents(found, [Certifiable("ours", replace(run, ledger=stated), hashes)])
+    epsilon = float(found.epsilon.max())
+    expected = (np.exp(epsilon) + found.delta) / (1 + np.exp(epsilon))
+    assert said["headline"]["best_guess"] == pytest.approx(expected, rel=1e-12)
+    assert said["settings_chosen"] == said["runs"][0]["settings_chosen"] == "on public data"
 
 
 def test_it_holds_when_nothing_was_changed(values: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -171,3 +172,14 @@ def test_the_data_can_be_shown_to_be_the_runs(certify: Call, folder: Path) -> No
     (folder / "ours" / "data.key").unlink()
     assert "data.key is not there" in complaint(certify("ours", "--data", "data"), 2)
     assert "does not say which data" in complaint(certify("python", "--data", "data"), 2)
+
+
+def test_code_that_a_folder_names_is_not_run(certify: Call, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An experiment may name a method of anybody's own; to read its data again, none is needed."""
+    (folder / "trap.py").write_text("raise SystemExit('trapped')\n")
+    monkeypatch.syspath_prepend(folder)
+    run = mc.load_run("ours")
+    named = run.experiment.replace('name = "power-controlled"', 'name = "trap:METHOD"\nlure = 1')
+    assert named != run.experiment
+    replace(run, experiment=named).save(folder / "ours")
+    assert "the data is what ours was committed to" in certify("ours", "--data", "data").err

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from murmurcast.algorithms.method import Method
     from murmurcast.certificates.document import Certifiable
     from murmurcast.certificates.verify import Archived
+    from murmurcast.problems.base import Problem
+    from murmurcast.runs.result import Result
 
 _LINES_SHOWN = 20
 
@@ -71,7 +73,6 @@ def names_of(folders: list[Path]) -> list[str]:
 
 def require_data(folders: list[Path], data: Path) -> None:
     """The data is the one that the runs were committed to; exit code 1 where it is not."""
-    from murmurcast.experiments.load import parse
     from murmurcast.runs import commitment
     from murmurcast.runs.result import load_run
 
@@ -83,8 +84,7 @@ def require_data(folders: list[Path], data: Path) -> None:
                 f"{folder} does not say which data it was made from",
                 hint="only runs of an experiment file say so; in Python, see murmurcast.runs.commitment.opens",
             )
-        experiment = parse(run.experiment.encode(), f"{folder}/experiment.toml")
-        problem = experiment.build_problem(int(run.info["problem"]["nodes"]), data)
+        problem = _problem(run, data)
         if not commitment.opens(problem, key, committed):
             complain(
                 f"the data is not what {folder} was committed to",
@@ -92,6 +92,23 @@ def require_data(folders: list[Path], data: Path) -> None:
             )
             raise typer.Exit(1)
         typer.echo(f"the data is what {folder} was committed to", err=True)
+
+
+def _problem(run: "Result", data: Path) -> "Problem":
+    """What a run's experiment says of its problem, with data files from this folder."""
+    import tomllib
+
+    import tomli_w
+
+    from murmurcast.experiments.load import parse
+
+    try:
+        written = tomllib.loads(run.experiment)
+    except (ValueError, RecursionError):
+        raise Error("the run's experiment.toml cannot be read", hint="restore the run's folder") from None
+    written.pop("algorithm", None)  # it may name code, and code that a folder names is never run
+    experiment = parse(tomli_w.dumps(written).encode(), "experiment.toml")
+    return experiment.build_problem(int(run.info["problem"]["nodes"]), data)
 
 
 def _differences(archived: "Archived", folders: list[Path], own: "list[Method]") -> list[str]:
