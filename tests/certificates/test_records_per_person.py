@@ -28,7 +28,8 @@ def regression() -> mc.RidgeRegression:
 
 
 def budget(**options: Any) -> mc.Budget:
-    return mc.Budget(**({"epsilon": 90.0, "unit": "record"} | options))
+    usual: dict[str, Any] = {"epsilon": 90.0, "unit": "record"}
+    return mc.Budget(**(usual | options))
 
 
 def planned(noise: Any, **options: Any) -> mc.Plan:

@@ -103,7 +103,8 @@ def test_whatever_is_left_out_or_added_is_found(values: dict[str, Any]) -> None:
     turned = archived | {"assumptions": archived["assumptions"][::-1]}
     assert "another order" in differences(turned, values)[0]
     assert "entries" in differences(archived | {"mu": archived["mu"][1:]}, values)[0]
-    for odd in (None, "2", True, 10**400, [], {}):
+    odds: tuple[Any, ...] = (None, "2", True, 10**400, [], {})
+    for odd in odds:
         assert differences(archived | {"mu": odd}, values)
         assert differences(archived | {"delta": odd}, values)
 

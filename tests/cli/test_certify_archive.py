@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,7 +104,13 @@ def test_any_change_of_page_certificate_or_folder_is_told(certify: Call, folder:
         (folder / "forged.html").write_text(page.replace(old, new))
         assert does_not_hold(certify("forged.html", "ours")), old
     values = json.loads((folder / "ours" / "certificate.json").read_text())
-    for changed in ({"epsilon": [0.1, 0.1, 0.1]}, {"assumptions": []}, {"unit": "node"}, {"delta": 1e-9}):
+    edits: tuple[dict[str, Any], ...] = (
+        {"epsilon": [0.1, 0.1, 0.1]},
+        {"assumptions": []},
+        {"unit": "node"},
+        {"delta": 1e-9},
+    )
+    for changed in edits:
         (folder / "forged.json").write_text(json.dumps(values | changed))
         assert does_not_hold(certify("forged.json", "ours")), changed
         assert json.loads(certify("forged.json", "ours", "--json").out)["differences"]

@@ -145,7 +145,7 @@ def _show(archived: "Archived", path: Path, folders: list[Path]) -> None:
     known = [value for value in values["epsilon"] if value is not None]
     cost = f": epsilon {at_most(max(known))} at delta {values['delta']:g}" if known else ""
     lines = (
-        ("Holds", f"{path} says what {' and '.join(map(str, folders))} say"),
+        ("Holds", f"{path} says what {' and '.join(map(str, folders))} {'say' if len(folders) > 1 else 'says'}"),
         ("Verdict", f"{values['verdict']}{cost}"),
         ("Means", values["sentence"]),
         *(("Assumed" if place == 0 else "", line) for place, line in enumerate(values["assumptions"])),
