@@ -21,7 +21,7 @@ def seeded(nodes: int, dim: int) -> Callable[[int], object]:
     roots = layout.put(noise.roots((0,)), layout.by_seed)
 
     def draws(roots: jax.Array, epoch: jax.Array) -> jax.Array:
-        keys = jax.vmap(lambda root: noise.at_epoch(root, Purpose.SIGNAL, epoch))(roots)
+        keys = noise.at_epoch(roots, Purpose.SIGNAL, epoch)
         stream = noise.stream(keys, dim)
         drawn: jax.Array = jax.lax.map(lambda number: noise.normal(stream, number, np.float32), layout.own_numbers())
         return drawn

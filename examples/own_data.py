@@ -19,7 +19,8 @@ table = np.column_stack([measured, labels])
 np.savetxt(folder / "mine.csv", table, delimiter=",", header="first,second,label", comments="", fmt=("%g", "%g", "%d"))
 
 network = mc.topologies.ring(6, seed=1)
-data = mc.datasets.load(folder / "mine.csv").partition("iid", nodes=network.nodes)
+# The labels are declared, not read from the records: a promise needs to know them beforehand.
+data = mc.datasets.load(folder / "mine.csv", classes=3).partition("iid", nodes=network.nodes)
 problem = mc.SoftmaxRegression(data=data, clip=1.0, ball=10.0)
 plan = mc.plan(network, problem, mc.Budget(epsilon=4.0, unit="record"), mc.Schedule(epochs=60, step=0.3))
 result = mc.run(mc.power_controlled(plan, publish="average"), problem, seeds=range(3))

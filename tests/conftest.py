@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from murmurcast.algorithms.base import Algorithm
-from murmurcast.engine.compile_cache import use_compile_cache
+from murmurcast.engine.compile_cache import VARIABLE, use_compile_cache
 from murmurcast.network.graph import Network
 
 MakeNetwork = Callable[[int], Network]
@@ -36,7 +36,9 @@ def changed(algorithm: Algorithm, **parts: Any) -> Algorithm:
 @pytest.fixture(scope="session", autouse=True)
 def prepare_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests and their commands use the cache of compiled programs that users have; fonts are listed once for all."""
-    use_compile_cache()
+    folder = use_compile_cache()
+    if folder is not None:  # for commands that have another home
+        os.environ.setdefault(VARIABLE, str(folder.parents[1]))
     base = tmp_path_factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # one for all workers
     os.environ["MPLCONFIGDIR"] = str(base / "fonts")

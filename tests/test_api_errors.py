@@ -119,6 +119,25 @@ def test_options_of_another_kind(options: dict[str, Any], words: str, way_out: s
         (lambda: mc.run(planned(), problem()), "Plan is given", "mc.power_controlled(plan)"),  # type: ignore[arg-type]
         (lambda: mc.run(claimed(), problem(), seeds=3), "seeds is 3", "seeds=range(3)"),  # type: ignore[arg-type]
         (lambda: mc.run(claimed(), problem(), seeds=(0.5,)), r"seeds is \(0\.5,\)", "seeds=range(3)"),  # type: ignore[arg-type]
+        (lambda: result().final("accuracy"), "no metric 'accuracy'", "known here: "),
+        (lambda: result().final("loss"), "no metric 'loss'", "own_loss, published_loss"),
+        (lambda: result().final("own_los"), "no metric 'own_los'", '"own_loss"'),
+        (lambda: result().outcome().final("loss"), "no metric 'loss'", "own_loss, published_loss"),
+        (
+            lambda: mc.plan(problem(), asymmetric_network(3, NODES), mc.Budget(epsilon=1.0), mc.Schedule(epochs=8)),  # type: ignore[arg-type]
+            "network is Quadratic, expected Network",
+            "network=mc.Network(...)",
+        ),
+        (
+            lambda: mc.plan(asymmetric_network(3, NODES), problem(), mc.Schedule(epochs=8), mc.Budget(epsilon=1.0)),  # type: ignore[arg-type]
+            "budget is Schedule, expected Budget",
+            "budget=mc.Budget(...)",
+        ),
+        (
+            lambda: mc.plan(asymmetric_network(3, NODES), 3, mc.Budget(epsilon=1.0), mc.Schedule(epochs=8)),  # type: ignore[arg-type]
+            "problem is int, expected a problem",
+            "mc.ClippedGradients",
+        ),
         (lambda: mc.run(claimed(), problem(dim=20)), "made for 40 parameters", "plan for this problem"),
         (lambda: mc.audit(claimed(), problem(dim=20)), "made for 40 parameters", "plan for this problem"),
     ],
@@ -167,10 +186,47 @@ def test_a_last_epoch_for_all_nodes_is_that_of_every_node() -> None:
         (lambda: mc.Schedule(epochs=None), "epochs is None", "such as 2"),  # type: ignore[arg-type]
         (lambda: mc.Budget(epsilon="2"), "epsilon must be numeric", "a number"),  # type: ignore[arg-type]
         (lambda: mc.Budget(epsilon=2.0, unit=3), 'unit is "3"', "record"),  # type: ignore[arg-type]
+        (lambda: mc.Budget(10.0), "Budget takes its arguments by name", "Budget(epsilon=...)"),  # type: ignore[call-arg]
+        (lambda: mc.Budget(), "Budget needs epsilon", "Budget(epsilon=..., ...)"),  # type: ignore[call-arg]
+        (lambda: mc.Budget(epsilom=1.0), "Budget has no argument epsilom", '"epsilon"'),  # type: ignore[call-arg]
+        (lambda: mc.Network([[0, 1], [1, 0]]), "Network takes its arguments by name", "gains="),  # type: ignore[call-arg]
     ],
 )
 def test_settings_of_another_kind(slip: Callable[[], object], words: str, way_out: str) -> None:
     refused(slip, words, way_out)
+
+
+def frame() -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({"u": [0.1, 0.2], "label": ["a", "b"]})
+
+
+@pytest.mark.parametrize("problem", [mc.SoftmaxRegression, mc.RidgeRegression])
+@pytest.mark.parametrize(
+    ("data", "words", "way_out"),
+    [
+        (mc.datasets.digits, "data is a Dataset, expected a partition", 'data.partition("iid", nodes=network.nodes)'),
+        (frame, "data is a DataFrame, expected a partition", "mc.datasets.load"),
+        (lambda: np.zeros((3, 2)), "data is a ndarray", '.partition("iid", nodes=4)'),
+        (lambda: None, "data is a NoneType", "mc.datasets.load"),
+    ],
+)
+def test_data_that_is_not_shared_out(problem: Any, data: Callable[[], Any], words: str, way_out: str) -> None:
+    refused(lambda: problem(data=data()), words, way_out)
+
+
+@pytest.mark.parametrize("load", [mc.datasets.load, mc.datasets.from_file])
+@pytest.mark.parametrize("given", [frame, lambda: np.zeros((3, 2)), lambda: 3])
+def test_a_table_is_not_the_name_of_one(load: Any, given: Callable[[], Any]) -> None:
+    refused(lambda: load(given()), "is given, expected the name of a set or of a file", "to_csv")
+
+
+def test_a_missing_file_is_looked_for_in_a_folder_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(lambda: mc.datasets.load("none.csv"), "none.csv does not exist", f"current folder, {tmp_path}")
 
 
 @pytest.mark.parametrize("noise", ["auto", 10.0])

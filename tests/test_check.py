@@ -21,6 +21,7 @@ def test_the_first_offender_is_named() -> None:
 def test_nearest_word_or_all_of_them() -> None:
     assert _check.nearest("epsilom", ["epsilon", "delta"]) == 'did you mean "epsilon"?'
     assert _check.nearest("quux", ["epsilon", "delta"]) == "known here: delta, epsilon"
+    assert _check.nearest("noise_dbm", ["normaliser", "power"]) == "known here: normaliser, power"
 
 
 def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,12 @@
 """All validation and its wording."""
 
 import difflib
+import functools
+import inspect
 import operator
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +14,41 @@ from numpy.typing import ArrayLike, NDArray
 from murmurcast.errors import Error
 
 FloatArray = NDArray[np.float64]
+Made = TypeVar("Made")
 _SMALLEST_SHARE = 1e-12
+_ALIKE = 0.6  # how much of a word must be right before another is offered: a bad guess is worse than a list
+
+
+def by_name(made: type[Made]) -> type[Made]:
+    """A class whose arguments are given by name; anything else is an error that shows how, not a TypeError."""
+    plain: Any = made.__init__
+    known = dict(list(inspect.signature(plain).parameters.items())[1:])  # the first is the object itself
+    needed = [name for name, parameter in known.items() if parameter.default is inspect.Parameter.empty]
+
+    @functools.wraps(plain)
+    def init(self: Made, *unnamed: Any, **named: Any) -> None:
+        if unnamed:
+            example = f"{made.__name__}({next(iter(known))}=...)"
+            raise Error(f"{made.__name__} takes its arguments by name", hint=f"write {example}")
+        for name in named.keys() - known.keys():
+            raise Error(f"{made.__name__} has no argument {name}", hint=nearest(name, known))
+        for name in needed:
+            if name not in named:
+                raise Error(f"{made.__name__} needs {name}", hint=f"write {made.__name__}({name}=..., ...)")
+        plain(self, **named)
+
+    made.__init__ = init  # type: ignore[method-assign, assignment]
+    return made
+
+
+def instance(expected: type, **values: object) -> None:
+    """Every value is of this class; whoever mixed up the order is told the names."""
+    for name, value in values.items():
+        if not isinstance(value, expected):
+            raise Error(
+                f"{name} is {type(value).__name__}, expected {expected.__name__}",
+                hint=f"give arguments by name: {name}=mc.{expected.__name__}(...)",
+            )
 
 
 def _array(name: str, value: ArrayLike) -> FloatArray:
@@ -152,7 +189,7 @@ def one_of(known: Iterable[str], **values: str) -> None:
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint that offers the known word most like a mistyped one."""
     known = sorted(known)
-    close = difflib.get_close_matches(str(word), known, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(word), known, n=1, cutoff=_ALIKE)
     return f'did you mean "{close[0]}"?' if close else f"known here: {', '.join(known)}"
 
 
@@ -180,7 +217,8 @@ def readable(path: Path) -> None:
         if path.is_dir():
             raise Error(f"{path} is a folder", hint="name a file in it")
         if not path.exists():
-            raise Error(f"{path} does not exist", hint="check the path; relative paths start at the current folder")
+            here = "" if path.is_absolute() else f"; a relative path starts at the current folder, {Path.cwd()}"
+            raise Error(f"{path} does not exist", hint=f"check the path{here}")
         if not path.is_file():
             raise Error(f"{path} is not a regular file", hint="copy its content to a file first")
         path.open("rb").close()

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,10 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array, save_npz
 
+from tests.commands import COMMAND as COMMAND
+from tests.commands import refused as refused
+from tests.commands import run as run
 from tests.planning.test_reference import INSTANCES, experiment_text
-
-COMMAND = Path(sys.executable).with_name("murmurcast")
-
-
-def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(COMMAND), *map(str, arguments)], cwd=cwd, capture_output=True, text=True, timeout=120, check=False
-    )
 
 
 @pytest.fixture
@@ -30,17 +24,6 @@ def paper(tmp_path: Path) -> Path:
     path = tmp_path / "paper-1.toml"
     path.write_text(done.stdout)
     return path
-
-
-def refused(done: subprocess.CompletedProcess[str]) -> str:
-    """The message of a refusal, after checking its form."""
-    assert done.returncode == 2, done
-    assert done.stdout == ""
-    first, second = done.stderr.strip().split("\n")
-    assert first.startswith("error: ")
-    assert second.startswith("hint: ")
-    assert "Traceback" not in done.stderr
-    return done.stderr
 
 
 def test_tables(paper: Path) -> None:

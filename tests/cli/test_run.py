@@ -55,6 +55,7 @@ file = "net.csv"
 z = "perron"
 [data]
 name = "my.csv"
+classes = 2
 [privacy]
 epsilon = 10.0
 [problem]
@@ -391,12 +392,34 @@ def test_a_stop_and_drops_fixed_beforehand(tmp_path: Path) -> None:
         ("run.drops={x=3}", 'node "x"'),
         ("run.drops={7=3}", "node 7"),
         ("run.drops={0=2, 1=2}", "would hear nobody"),
+        ("run.drops={0=1, 1=1, 2=1}", "all 3 nodes drop out"),
     ],
 )
 def test_impossible_ends_leave_nothing_behind(tmp_path: Path, value: str, named: str) -> None:
     (tmp_path / "my.toml").write_text(DIGITS)
     assert named in refused(run("run", "my.toml", "--set", value, cwd=tmp_path))
     assert not (tmp_path / "runs" / "my").exists()
+
+
+def test_two_processes_do_not_write_to_one_folder(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    first = begin("tiny.toml", cwd=tmp_path)
+    wait_for(tmp_path / "runs" / "tiny" / "checkpoint.npz", first)
+    assert "another process is writing" in refused(run("run", "tiny.toml", "--resume", cwd=tmp_path))
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+    assert (tmp_path / "runs" / "tiny" / "checkpoint.npz").exists()
+    assert not (tmp_path / "runs" / "tiny" / ".lock").exists()
+
+
+@pytest.mark.parametrize(("step", "words"), [("1e20", "diverged by epoch 1"), ("4000.0", "far worse than they began")])
+def test_steps_that_are_too_long_are_not_passed_over(tmp_path: Path, step: str, words: str) -> None:
+    (tmp_path / "my.toml").write_text(DIGITS)
+    done = run("run", "my.toml", "--set", f"schedule.step={step}", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert any(words in line for line in json.loads(done.stdout)["warnings"]), done.stdout
+    done = run("run", "my.toml", "--out", "runs/usual", "--json", cwd=tmp_path)
+    assert not any("diverged" in line or "worse" in line for line in json.loads(done.stdout)["warnings"])
 
 
 def test_a_run_stopped_by_hand_is_not_certified(tmp_path: Path) -> None:

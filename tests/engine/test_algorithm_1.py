@@ -35,8 +35,12 @@ def draws(seed: int, dtype: str) -> FloatArray:
     """[epochs, nodes, dim] the engine's own draws."""
     with jax.enable_x64(dtype == "float64"):
         root = noise.roots((seed,))[0]
-        streams = [noise.stream(noise.at_epoch(root, Purpose.SIGNAL, t)[None], DIM) for t in range(1, EPOCHS + 1)]
-        drawn = [[noise.normal(stream, node, dtype) for node in range(NODES)] for stream in streams]
+
+        @jax.jit
+        def one(epoch: int, node: int) -> jax.Array:
+            return noise.normal(noise.stream(noise.at_epoch(root, Purpose.SIGNAL, epoch)[None], DIM), node, dtype)
+
+        drawn = [[one(epoch, node) for node in range(NODES)] for epoch in range(1, EPOCHS + 1)]
         return np.asarray(drawn, np.float64)
 
 

@@ -20,8 +20,8 @@ def by_hand(algorithm: Algorithm, problem: mc.Quadratic, seed: int) -> FloatArra
     root = noise.roots((seed,))[0]
     data = [jax.tree.map(lambda leaf, own=own: jnp.asarray(leaf[own]), problem.local_data()) for own in range(NODES)]
     local = [node.local(problem, mine, jax.random.key(0)) for mine in data]
-    start = [node.start(problem, noise.start_key(root), jnp.asarray(own)) for own in range(NODES)]
-    states = [algorithm.init(start[own].astype(jnp.float64), local[own]) for own in range(NODES)]
+    start = node.points(problem, root[None], np.arange(NODES, dtype=np.int32), np.float64)[:, 0]
+    states = [algorithm.init(jnp.asarray(start[own]), local[own]) for own in range(NODES)]
     gains = algorithm.setup.network.gains.toarray()
     for epoch in range(1, algorithm.epochs + 1):
         for number, one in enumerate(algorithm.rounds):

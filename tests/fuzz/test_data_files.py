@@ -47,6 +47,7 @@ epochs = 3
 radius = 2.0
 [data]
 partition = "iid"
+classes = 2
 name = "{name}"
 """
 
@@ -156,7 +157,9 @@ def test_something_else_in_its_place(folder: Path, name: str, kind: str) -> None
 def test_labels_reach_neither_terminal_nor_figure_as_commands(tmp_path: Path) -> None:
     words = np.array(["\x1b[31mred", "[/bold]$\\frac{"])
     (tmp_path / "my.npz").write_bytes(npz(x=as_npy(X), y=as_npy(words[Y])))
-    (tmp_path / "my.toml").write_text(EXPERIMENT.format(name="my.npz"))
+    declared = 'labels = ["\\u001b[31mred", "[/bold]$\\\\frac{"]'
+    text = EXPERIMENT.format(name="my.npz").replace("classes = 2", declared)
+    (tmp_path / "my.toml").write_text(text)
     done = call("run", "my.toml", "--out", "made", "--figure", "labels.png", folder=tmp_path)
     assert done.code == 0
     assert "[/bold]" in done.out
@@ -192,7 +195,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (made / "own" / name).write_bytes(written_idx(array, zipped=place == 0))
     (made / "cache").mkdir()
     np.savez(made / "cache" / "mnist.npz", **IMAGES._asdict())
-    (made / "my.toml").write_text(EXPERIMENT.format(name="mnist"))
+    (made / "my.toml").write_text(EXPERIMENT.format(name="mnist").replace("classes = 2\n", ""))
     return made
 
 

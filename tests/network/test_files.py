@@ -71,3 +71,10 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
         read_gains(tmp_path / "none.npy")
     with pytest.raises(Error, match="is a folder"):
         read_gains(tmp_path)
+
+
+def test_an_edge_list_numbered_from_one_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "links.csv").write_text("sender,receiver\n1,2\n2,3\n")
+    with pytest.raises(Error, match="nodes 1 to 3, and none of node 0") as raised:
+        read_gains(tmp_path / "links.csv")
+    assert "subtract 1" in raised.value.hint

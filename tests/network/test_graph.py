@@ -144,3 +144,18 @@ def test_a_hundred_thousand_nodes_build_in_seconds() -> None:
     network = Network(gains=gains)
     assert time.process_time() - start < 10
     assert network.links == 10 * nodes
+
+
+@pytest.mark.parametrize(
+    ("gains", "way_out"),
+    [
+        ([[0, -80.0, 0], [-75.5, 0, -91], [0, -88, 0]], "10 ** (dB / 20)"),
+        ([[0, 0.9, 0], [0.5, 0, -0.7], [0, 0.8, 0]], "absolute value"),
+        ([[0, -0.9, 0], [-0.5, 0, -0.7], [0, -0.8, 0]], "absolute value"),
+        ([[0, 1j, 0], [0.5, 0, 0.7], [0, 0.8, 0]], "numpy.abs"),
+    ],
+)
+def test_gains_in_other_units_are_told_how_to_convert(gains: list[list[complex]], way_out: str) -> None:
+    with pytest.raises(Error) as raised:
+        Network(gains=np.array(gains))
+    assert way_out in raised.value.hint

@@ -123,6 +123,11 @@ def _last_epochs(algorithm: Algorithm, drops: Mapping[int, int]) -> NDArray[np.i
         if epoch >= epochs:
             raise Error(f"drops.{node} is {epoch}, and the run has {epochs} epochs", hint="lower it, or leave it out")
         last[node] = epoch
+    if (last < epochs).all():
+        raise Error(
+            f"all {nodes} nodes drop out, the last of them after epoch {last.max()}",
+            hint=f"end the whole run instead: run.stop_after = {max(2, last.max())}",
+        )
     return last
 
 

@@ -82,7 +82,7 @@ def replay(
     def of_node(
         epoch_keys: jax.Array, number: jax.Array, here: Any, mine: Any, weight: jax.Array, *signals: Any
     ) -> Any:
-        keys = jax.vmap(lambda key: noise.at_node(key, number))(epoch_keys)
+        keys = noise.at_node(epoch_keys, number)
 
         def one(arguments: Any) -> Any:
             key, *rest = arguments
@@ -93,7 +93,7 @@ def replay(
     @jax.jit
     def of_all(epoch: jax.Array, here: Any, fixed: Any, state: Any, sent: jax.Array, heard: jax.Array) -> Any:
         roots, numbers, data, weight = fixed
-        keys = jax.vmap(lambda root: noise.at_epoch(root, Purpose.BATCH, epoch))(roots)
+        keys = noise.at_epoch(roots, Purpose.BATCH, epoch)
         return jax.lax.map(lambda these: of_node(keys, *these), (numbers, here, data, weight, state, sent, heard))
 
     def step(epoch: int, state: Any, sent: NDArray[Any], heard: NDArray[Any]) -> Any:
@@ -101,17 +101,13 @@ def replay(
         shaped = (_shaped(signal, problem.shape, dtype) for signal in (sent, heard))
         return of_all(jnp.asarray(epoch), here, fixed, state, *shaped)
 
-    return Replay(nodes, _start(algorithm, problem, fixed[0], fixed[1], dtype), step)
+    return Replay(nodes, _start(algorithm, problem, fixed[0], nodes, dtype), step)
 
 
-def _start(algorithm: Algorithm, problem: Problem, roots: jax.Array, nodes: jax.Array, dtype: Any) -> Any:
+def _start(algorithm: Algorithm, problem: Problem, roots: jax.Array, nodes: NDArray[Any], dtype: Any) -> Any:
     """The public start of every node and run; an attacker knows it."""
-
-    def of_run(number: jax.Array, root: jax.Array) -> Any:
-        start = one_node.start(problem, noise.start_key(root), number).astype(dtype)
-        return algorithm.init(start, Local(jnp.zeros_like, jnp.zeros_like, problem.project))
-
-    return jax.vmap(jax.vmap(of_run, in_axes=(None, 0)), in_axes=(0, None))(nodes, roots)
+    local = Local(jnp.zeros_like, jnp.zeros_like, problem.project)
+    return jax.vmap(jax.vmap(lambda point: algorithm.init(point, local)))(one_node.points(problem, roots, nodes, dtype))
 
 
 def response(algorithm: Algorithm, node: int, change: float) -> tuple[FloatArray, float]:

@@ -15,6 +15,7 @@ from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.account import TOLERANCE, records_per_person
 from murmurcast.algorithms.method import Method
+from murmurcast.certificates.data import assumed_of_data
 from murmurcast.certificates.ledger import LARGEST_NUMBER, Ledger, refuse, said
 from murmurcast.certificates.read import curve_of, read, require_epsilon
 from murmurcast.errors import Error
@@ -204,6 +205,7 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
         else "noise is discrete Gaussian on the grid it says, fresh in every epoch, from AES-128 with secret keys; "
         "rounding is counted, for IEEE float64 and sums in any order",
         "clip, steps, sizes and noise were chosen without looking at the data",
+        *assumed_of_data(run, ledger),
     ]
     if tier != "trusted server":
         found.append("own models stay on their nodes; only mixed points, or averages of them, are published")

@@ -24,13 +24,16 @@ def show(
     linears: "dict[tuple[int, ...], Linear]",
     collusion: "Collusion | None",
     warned: tuple[str, ...],
+    assumed: tuple[str, ...] = (),
 ) -> None:
-    """Prints the whole plan."""
+    """Prints the whole plan, and what is assumed of the data beside what it costs."""
     console = _tables.console()
     console.print(_glance(plan))
     _show_nodes(console, plan)
     _show_matrix(console, plan)
     _show_costs(console, plan)
+    for heading, line in _tables.headed("Assumed", assumed):
+        console.print(f"[bold]{heading:<8}[/bold] {_tables.plain(line)}", soft_wrap=True)
     if collusion is not None:
         show_collusion(console, plan, collusion)
     for members, found in linears.items():

@@ -7,6 +7,8 @@ import numpy as np
 
 from murmurcast.cli import _tables
 
+_FAR_WORSE = 10.0  # times the loss at the start
+
 if TYPE_CHECKING:
     from murmurcast.algorithms.base import Algorithm
     from murmurcast.problems.base import Problem
@@ -28,8 +30,12 @@ def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
     """What may surprise about data, plan and algorithm."""
     partition = getattr(problem, "data", None)
     lines = [] if partition is None else list(partition.warnings)
-    from murmurcast.runs.record import why_nothing
+    from murmurcast.data.assumptions import partition_warnings
+    from murmurcast.problems.trust import data_facts
+    from murmurcast.runs.record import promises_about_data, why_nothing
 
+    if promises_about_data(algorithm, problem):
+        return [*lines, *partition_warnings(data_facts(problem), algorithm.setup.budget.unit)]
     reason = why_nothing(algorithm, problem)
     return [*lines, f"{algorithm.name}: {reason}: nothing is promised"] if reason else lines
 
@@ -67,6 +73,7 @@ def show_end(result: "Outcome", folder: Path) -> None:
             if cost and count > 1
             else []
         ),
+        *_tables.headed("Assumed", privacy["assumptions"]),
         ("Power", f"sent over budget {_range(sent)} in the last epoch, at most {loudest:.3g} in any"),
         ("Channel", f"{int(result.final('channel_uses'))} uses"),
         ("Nodes", f"lie {float(result.final('consensus_error').mean()):.3g} from their mean (root mean square)"),
@@ -82,12 +89,20 @@ def _against_weaker(promised: dict[str, Any], delta: float) -> str:
 
 
 def diverged(result: "Outcome") -> list[str]:
-    """A line where models have left the numbers."""
-    wild = ~np.isfinite(result.metrics.variables["own_loss"].values).all(axis=(0, 2))  # [epoch]
-    if not wild.any():
+    """A line where models, or what is sent of them, have left the numbers, or end far worse than they began."""
+    looked_at = ("own_loss", "published_loss", "sent_power")
+    wild = ~np.all([np.isfinite(result.metrics.variables[name].values).all(axis=(0, 2)) for name in looked_at], axis=0)
+    if wild.any():
+        first = int(result.metrics.coordinates["epoch"][int(np.argmax(wild))])
+        return [f"the run diverged by epoch {first}: shorten schedule.step, or set problem.radius"]
+    began = result.info["start_loss"]
+    ended = max(float(result.final(name).mean()) for name in ("own_loss", "published_loss"))
+    if began is None or not ended > _FAR_WORSE * max(began, 0.0):
         return []
-    first = int(result.metrics.coordinates["epoch"][int(np.argmax(wild))])
-    return [f"the run diverged by epoch {first}: shorten schedule.step, or set problem.radius"]
+    return [
+        f"the models end far worse than they began: loss {ended:.3g}, and {began:.3g} before the first epoch; shorten "
+        "schedule.step, or allow a larger privacy.epsilon"
+    ]
 
 
 def summary(result: "Outcome", name: str) -> dict[str, Any]:

@@ -60,6 +60,11 @@ def show_table(
         console.print(note, style="dim", markup=False)
 
 
+def headed(heading: str, lines: Iterable[str]) -> list[tuple[str, str]]:
+    """Lines with a heading before the first of them."""
+    return [(heading if place == 0 else "", line) for place, line in enumerate(lines)]
+
+
 def _column(heading: str, cells: list[str]) -> _Column:
     words = any(cell[:1].isalpha() for cell in cells)
     widest = max(map(cell_len, (heading, *cells)))

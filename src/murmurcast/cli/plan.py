@@ -12,6 +12,7 @@ from murmurcast.errors import Error
 
 if TYPE_CHECKING:
     from murmurcast._progress import Stage
+    from murmurcast.experiments.build import Experiment
     from murmurcast.planning.plan import Plan
     from murmurcast.privacy.coalitions import Collusion
     from murmurcast.privacy.linear import Linear
@@ -84,6 +85,7 @@ def plan(
         require_figure(figure)
     coalitions = [_members(names) for names in observer or []]
     experiment = experiment_files.load(file, overrides(sets))
+    assumed = _assumed(experiment)
     found = _work(experiment, file.parent, coalitions, collusion)
     if figure is not None:
         from murmurcast.reports import plots
@@ -92,11 +94,22 @@ def plan(
     if as_json:
         from murmurcast.cli._plan_json import as_dict
 
-        echo_json(as_dict(*found, experiment.plan_warnings))
+        echo_json(as_dict(*found, experiment.plan_warnings) | {"assumptions": list(assumed)})
         return
     from murmurcast.cli._plan_text import show
 
-    show(*found, experiment.plan_warnings)
+    show(*found, experiment.plan_warnings, assumed)
+
+
+def _assumed(experiment: "Experiment") -> tuple[str, ...]:
+    """What must be true of the data for what the plan certifies; labels that nothing can be promised on are refused."""
+    from murmurcast.data.assumptions import assumptions, require_public_labels
+
+    facts = experiment.promised_data
+    if facts is None or experiment.data is None:
+        return ()
+    require_public_labels(facts, experiment.data.name)
+    return assumptions(facts, experiment.privacy.unit)
 
 
 def _work(experiment: Any, folder: Path, coalitions: list[tuple[int, ...]], how_much: HowMuch) -> Found:

@@ -51,19 +51,15 @@ def run(
     from rich.markup import escape
 
     from murmurcast.engine import secure
-    from murmurcast.experiments import load as experiment_files
     from murmurcast.runs import require
+    from murmurcast.runs.folder_lock import held
     from murmurcast.runs.result import EXPERIMENT, require_folder
 
     if figure is not None:
         require_figure(figure)
     changed = overrides(sets) | ({} if seeds is None else {"run.seeds": str(seeds)})
-    experiment = experiment_files.load(file, changed)
-    section, folder = experiment.run, out or Path("runs") / file.stem
-    seeds_of_run = _seeds(experiment)
-    require.require_settings(seeds_of_run, section.evaluate_every, section.checkpoint_every, section.precision)
-    require.require_one_go(experiment.privacy.noise_source, seeds_of_run, resume, section.checkpoint_every)
-    text = experiment.as_toml()
+    experiment = _read(file, changed, resume)
+    folder, text = out or Path("runs") / file.stem, experiment.as_toml()
     _require_free(folder, text, resume)
     console = Console(stderr=True)
     with console.status("reading the experiment") as status:
@@ -73,19 +69,21 @@ def run(
 
         problem, algorithm = experiment.build(file.parent, stage)
         require.require_planned_for(algorithm, problem)
-        secure.require(algorithm, problem, section.precision)
+        secure.require(algorithm, problem, experiment.run.precision)
         if figure is not None:
             _require_labels(problem)
         require_folder(folder)
-        _require_space(folder, problem, _seeds(experiment))
-        _write_beginning(folder, {EXPERIMENT: text.encode()}, _network_file(experiment, file.parent))
         if figure is not None:
             _draw_partition(problem, figure)
-    if not as_json:
-        from murmurcast.cli._run_text import show_beginning
+    with held(folder):
+        _require_free(folder, text, resume)  # once more: another process may have been quicker
+        _require_space(folder, problem, _seeds(experiment))
+        _write_beginning(folder, {EXPERIMENT: text.encode()}, _network_file(experiment, file.parent))
+        if not as_json:
+            from murmurcast.cli._run_text import show_beginning
 
-        show_beginning(algorithm, problem, experiment.warnings)
-    result = _train(experiment, algorithm, problem, folder, text, resume, console)
+            show_beginning(algorithm, problem, experiment.warnings)
+        result = _train(experiment, algorithm, problem, folder, text, resume, console)
     if as_json:
         from murmurcast.cli._run_text import as_dict, diverged, warnings
 
@@ -95,6 +93,18 @@ def run(
     from murmurcast.cli._run_text import show_end
 
     show_end(result, folder)
+
+
+def _read(file: Path, changed: dict[str, str], resume: bool) -> "Experiment":
+    """The experiment of a file, with settings that make sense."""
+    from murmurcast.experiments import load as experiment_files
+    from murmurcast.runs import require
+
+    experiment = experiment_files.load(file, changed)
+    section, seeds = experiment.run, _seeds(experiment)
+    require.require_settings(seeds, section.evaluate_every, section.checkpoint_every, section.precision)
+    require.require_one_go(experiment.privacy.noise_source, seeds, resume, section.checkpoint_every)
+    return experiment
 
 
 def _train(
@@ -158,12 +168,13 @@ def _seeds(experiment: "Experiment") -> tuple[int, ...]:
 
 def _require_free(folder: Path, text: str, resume: bool) -> None:
     """The folder is new, or holds the beginning of this very run."""
+    from murmurcast.runs.folder_lock import LOCK
     from murmurcast.runs.result import EXPERIMENT, require_place, require_unused
 
     require_place(folder)
     require_unused(folder, resume)
     if not resume:
-        if folder.exists() and any(folder.iterdir()):
+        if folder.exists() and any(entry.name != LOCK for entry in folder.iterdir()):
             raise Error(f"{folder} is not empty", hint="choose another folder with --out; nothing is overwritten")
         return
     if not (folder / EXPERIMENT).exists():

@@ -1,5 +1,6 @@
 """What a data set is: a training part, a test part, and labels or values to predict."""
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast.data.labels import LabelSource
 from murmurcast.data.optimum import optimum_of
 from murmurcast.data.partition import Partition, PartitionRule, make_partition
 from murmurcast.errors import Error
@@ -32,6 +34,9 @@ class Dataset:
         optimum: The parameters that minimise the mean loss over all training examples, without an L2 term. Known for
             synthetic sets only: [features] for least squares, [classes, features + 1] with the bias last for logistic
             regression. `split` and `normalised` solve for it anew; None where there is no optimum.
+        labels_from: Whether `classes` is public: "declared" by whoever made the set, "built in" for the sets by name,
+            or read from "records", which nothing can be promised on.
+        scaled: Whether features went through `normalised`, whose constants must be public.
     """
 
     name: str
@@ -42,10 +47,13 @@ class Dataset:
     classes: int | None = None
     label_names: tuple[str, ...] = ()
     optimum: FloatArray | None = None
+    labels_from: LabelSource = "declared"
+    scaled: bool = False
 
     def __post_init__(self) -> None:
         if self.classes is not None:
             _check.at_least(2, classes=self.classes)
+        _check.one_of(("declared", "built in", "records"), labels_from=self.labels_from)
         object.__setattr__(self, "features", checked_features("features", self.features))
         object.__setattr__(self, "test_features", checked_features("test_features", self.test_features))
         object.__setattr__(self, "targets", checked_targets("targets", self.targets, self.classes))
@@ -71,7 +79,7 @@ class Dataset:
 
         The paper's 80/20 of MNIST is `mnist().split(0.2, seed)`: 56,000 and 14,000 images.
         """
-        return from_pool(
+        found = from_pool(
             self.name,
             np.concatenate([self.features, self.test_features]),
             np.concatenate([self.targets, self.test_targets]),
@@ -81,6 +89,7 @@ class Dataset:
             test_fraction=test_fraction,
             seed=seed,
         )
+        return with_origin(found, self.labels_from, self.scaled)
 
     def normalised(self, mean: float, std: float) -> "Dataset":
         """The same set with features (x - mean) / std.
@@ -97,7 +106,7 @@ class Dataset:
         test_features = (self.test_features - shift) / scale
         test_features.flags.writeable = False
         optimum = None if self.optimum is None else optimum_of(features, self.targets, self.classes)
-        return replace(self, features=features, test_features=test_features, optimum=optimum)
+        return replace(self, features=features, test_features=test_features, optimum=optimum, scaled=True)
 
     def partition(self, rule: "str | PartitionRule", nodes: int, seed: int = 0) -> Partition:
         """Shares the training examples out among nodes, each to exactly one.
@@ -156,6 +165,14 @@ def from_pool(
         label_names=label_names,
         optimum=optimum_of(features[training], targets[training], classes) if solve else None,
     )
+
+
+def with_origin(dataset: Dataset, labels_from: LabelSource, scaled: bool = False) -> Dataset:
+    """The same set, and where its labels and its scale come from; what was checked is not checked again."""
+    known = copy(dataset)
+    object.__setattr__(known, "labels_from", labels_from)
+    object.__setattr__(known, "scaled", scaled)
+    return known
 
 
 def _taken(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """Data sets by name: MNIST, Fashion-MNIST, digits, made-up sets with a known optimum, and your own files."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +9,10 @@ import numpy as np
 from murmurcast import _check
 from murmurcast._progress import Stage
 from murmurcast.data import sources
-from murmurcast.data.base import Dataset, Features, from_pool
-from murmurcast.data.files import FORMATS, from_file
+from murmurcast.data.base import Dataset, Features, from_pool, with_origin
+from murmurcast.data.files import FORMATS, from_file, required_path
 from murmurcast.data.idx import Bytes
+from murmurcast.data.labels import Label
 from murmurcast.data.partition import Dirichlet, Iid, Partition, PartitionRule, QuantitySkew, Shards, Sorted
 from murmurcast.data.synthetic import least_squares, logistic
 from murmurcast.errors import Error
@@ -79,7 +80,8 @@ def digits() -> Dataset:
         raise Error("the digits come with scikit-learn, which is not installed", hint="pip install scikit-learn")
     with gzip.open(Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz", "rt", encoding="utf-8") as file:
         table = np.loadtxt(file, delimiter=",")
-    return from_pool("digits", (table[:, :-1] / 16).astype(np.float32), table[:, -1].astype(np.int32), classes=10)
+    pixels, labels = (table[:, :-1] / 16).astype(np.float32), table[:, -1].astype(np.int32)
+    return with_origin(from_pool("digits", pixels, labels, classes=10), "built in")
 
 
 _NAMED: dict[str, Callable[[], Dataset]] = {"digits": digits, "least-squares": least_squares, "logistic": logistic}
@@ -87,20 +89,36 @@ _FILES_TOO = f" (a file of your own ends in {', '.join(FORMATS)})"
 _FETCHED = {"mnist": mnist, "fashion-mnist": fashion_mnist}
 
 
-def load(name: str | Path, *, on_stage: Stage | None = None, folder: Path | str | None = None) -> Dataset:
+def load(
+    name: str | Path,
+    *,
+    labels: Iterable[Label] | None = None,
+    classes: int | None = None,
+    on_stage: Stage | None = None,
+    folder: Path | str | None = None,
+) -> Dataset:
     """A set by its name, or from the file at a path.
 
     Args:
         name: mnist, fashion-mnist, digits, least-squares, logistic, or a path that ends in .npz, .csv or .parquet.
+        labels: Of a file: all labels there can be, as in `from_file`. Sets by name have public labels.
+        classes: Of a file, instead of labels: how many there can be, 0 to classes - 1.
         on_stage: Called with a few words on the work; None shows them on a terminal's stderr.
         folder: Where the files of MNIST and Fashion-MNIST are looked for first. Paths do not start there.
     """
+    required_path(name)
+    if name in _FETCHED or name in _NAMED:
+        for key, value in (("labels", labels), ("classes", classes)):
+            if value is not None:
+                raise Error(
+                    f'{key} has no meaning with the set "{name}", whose labels are public', hint=f"remove {key}"
+                )
     if name in _FETCHED:
         return _FETCHED[str(name)](folder=folder, on_stage=on_stage)
     if name in _NAMED:
         return _NAMED[str(name)]()
     if Path(name).suffix in FORMATS or isinstance(name, Path) or os.path.exists(name):
-        return from_file(name)
+        return from_file(name, labels=labels, classes=classes)
     raise Error(f'"{name}" is not a data set', hint=_check.nearest(name, [*_FETCHED, *_NAMED]) + _FILES_TOO)
 
 
@@ -116,6 +134,7 @@ def _images(
         test_targets=images.y_test.astype(np.int32),
         classes=10,
         label_names=names,
+        labels_from="built in",
     )
 
 

@@ -1,7 +1,9 @@
 """Sets from the user's own files: .npz arrays, .csv and .parquet tables."""
 
 import csv
+import os
 import warnings
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +13,15 @@ from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._files import UNREADABLE
-from murmurcast.data.base import Dataset, from_pool
+from murmurcast.data.base import Dataset, from_pool, with_origin
+from murmurcast.data.labels import (
+    Label,
+    declared_labels,
+    places_of,
+    read_from,
+    require_declared,
+    whole_numbers_or_words,
+)
 from murmurcast.errors import Error
 
 FORMATS = (".npz", ".csv", ".parquet")
@@ -25,21 +35,35 @@ class _Part(NamedTuple):
     features: NDArray[Any]
     targets: NDArray[Any]  # as found: numbers, or strings
     classify: bool
+    untyped: bool = False  # labels of a table, which are words whatever they stand for
 
 
-def from_file(path: Path | str, *, test_fraction: float = 0.2, seed: int = 0) -> Dataset:
+def from_file(
+    path: Path | str,
+    *,
+    labels: Iterable[Label] | None = None,
+    classes: int | None = None,
+    test_fraction: float = 0.2,
+    seed: int = 0,
+) -> Dataset:
     """A set from a .npz, .csv or .parquet file.
 
     A .npz holds x [examples, features] and y [examples], and optionally x_test and y_test. Whole numbers or strings in
     y are labels, other numbers are values. A table has one column "label" (whole numbers or strings) or one column
-    "target" (numbers), and numbers in every other column. Labels are sorted: by value if all are whole numbers.
+    "target" (numbers), and numbers in every other column.
+
+    Labels are private: whatever is promised needs them declared, without looking at the records. Undeclared ones are
+    read from the records and sorted, by value if all are whole numbers; nothing can be promised then.
 
     Args:
         path: The file.
+        labels: All labels there can be, words or whole numbers; the model knows them in this order.
+        classes: Instead of labels, how many there can be: 0 to classes - 1.
         test_fraction: Cut off as the test part where the file has none.
         seed: Of the shuffle before that.
     """
-    path = Path(path)
+    declared = declared_labels(labels, classes)
+    path = required_path(path)
     _check.readable(path)
     readers = {".npz": _read_npz, ".csv": _read_csv, ".parquet": _read_parquet}
     if path.suffix not in readers:
@@ -51,22 +75,38 @@ def from_file(path: Path | str, *, test_fraction: float = 0.2, seed: int = 0) ->
     except UNREADABLE as problem:
         raise Error(f"{path} cannot be read as {path.suffix}: {_check.short(problem)}", hint=_HINT) from None
     try:
-        return _assembled(path.stem, parts, test_fraction, seed)
+        return _assembled(path.stem, parts, declared, test_fraction, seed)
     except Error as problem:
         raise Error(f"{path}: {problem}", hint=problem.hint) from None
 
 
-def _assembled(name: str, parts: list[_Part], test_fraction: float, seed: int) -> Dataset:
+def required_path(path: object) -> Path:
+    """This names a file, and is not the data itself."""
+    if not isinstance(path, str | os.PathLike):
+        raise Error(
+            f"{type(path).__name__} is given, expected the name of a set or of a file",
+            hint='write a table to a file first: frame.to_csv("my.csv", index=False), then mc.datasets.load("my.csv"); '
+            "arrays go into mc.datasets.Dataset",
+        )
+    return Path(path)
+
+
+def _assembled(
+    name: str, parts: list[_Part], declared: tuple[Label, ...] | None, test_fraction: float, seed: int
+) -> Dataset:
     classes: int | None = None
     names: tuple[str, ...] = ()
     targets = [part.targets for part in parts]
     if parts[0].classify:
-        names, targets = _encoded(targets)
-        classes = len(names)
-        if classes < 2:
-            raise Error(f'every label is "{names[0]}": nothing to tell apart', hint="give at least two labels")
+        known, targets = read_from(_typed(parts)) if declared is None else _encoded(declared, targets)
+        names, classes = tuple(map(str, known)), len(known)
+    elif declared is not None:
+        raise Error(
+            "labels are declared, and there are values to predict: a column target, or floats in y",
+            hint="give labels as words or whole numbers, in a column label or in y; or declare no labels",
+        )
     if len(parts) == 1:
-        return from_pool(
+        found = from_pool(
             name,
             parts[0].features,
             targets[0],
@@ -75,22 +115,33 @@ def _assembled(name: str, parts: list[_Part], test_fraction: float, seed: int) -
             test_fraction=test_fraction,
             seed=seed,
         )
-    return Dataset(
-        name=name,
-        features=parts[0].features,
-        targets=targets[0],
-        test_features=parts[1].features,
-        test_targets=targets[1],
-        classes=classes,
-        label_names=names,
-    )
+    else:
+        found = Dataset(
+            name=name,
+            features=parts[0].features,
+            targets=targets[0],
+            test_features=parts[1].features,
+            test_targets=targets[1],
+            classes=classes,
+            label_names=names,
+        )
+    return with_origin(found, "records" if declared is None and classes is not None else "declared")
 
 
-def _encoded(columns: list[NDArray[Any]]) -> tuple[tuple[str, ...], list[NDArray[Any]]]:
-    """The names of all labels, sorted, and every column as places in them."""
-    known, places = np.unique(np.concatenate(columns), return_inverse=True)
-    cuts = np.cumsum([len(column) for column in columns])[:-1]
-    return tuple(str(label) for label in known), np.split(places, cuts)
+def _encoded(
+    declared: tuple[Label, ...], columns: list[NDArray[Any]]
+) -> tuple[tuple[Label, ...], list[NDArray[np.int64]]]:
+    """The declared labels, and every column as places among them."""
+    placed = []
+    for column, part in zip(columns, ("", " of the test part"), strict=False):
+        placed.append(places_of(declared, column))
+        require_declared(declared, placed[-1], part)
+    return declared, placed
+
+
+def _typed(parts: list[_Part]) -> list[NDArray[Any]]:
+    """Labels by what all of them look like; a declaration says so instead, whatever the records look like."""
+    return [whole_numbers_or_words(part.targets) if part.untyped else part.targets for part in parts]
 
 
 def _read_npz(path: Path) -> list[_Part]:
@@ -196,7 +247,7 @@ def _from_table(path: Path, frame: Any, target: str) -> _Part:
         features[:, place] = _column(path, frame[column], column)
     if target.lower() == "target":
         return _Part(features, _column(path, frame[target], target), False)
-    return _Part(features, _labels(path, frame[target]), True)
+    return _Part(features, _words(path, frame[target]), True, untyped=True)
 
 
 def _column(path: Path, column: Any, name: str) -> NDArray[np.float32]:
@@ -221,22 +272,12 @@ def _column(path: Path, column: Any, name: str) -> NDArray[np.float32]:
     return np.asarray(small)
 
 
-def _labels(path: Path, column: Any) -> NDArray[Any]:
-    """Labels as int64 if all are whole numbers, otherwise as strings."""
+def _words(path: Path, column: Any) -> NDArray[np.str_]:
+    """Labels as they are written; none is left out."""
     words = np.array([str(value).strip() for value in column], dtype=np.str_)
     blank = column.isna().to_numpy() | (words == "")
     if blank.any():
         raise Error(
             f"{path}: example {int(np.flatnonzero(blank)[0]) + 1} has no label", hint="give every example a label"
         )
-    try:
-        numbers = words.astype(np.float64)
-    except ValueError:
-        return words
-    whole = (np.abs(numbers) < 2**53) & (numbers == np.floor(numbers))
-    if not whole.all():
-        raise Error(
-            f'{path}: label "{words[~whole][0]}" is a number but not a whole one below 2^53',
-            hint='name the column "target" to predict values, or write labels as whole numbers or words',
-        )
-    return numbers.astype(np.int64)
+    return words

@@ -166,6 +166,11 @@ _RULES: dict[str, type[Sorted | Iid | Shards | Dirichlet | QuantitySkew]] = {
 }
 
 
+def kind_of(rule: PartitionRule) -> str:
+    """The name of a rule of these; "own" for any other, also for one derived from these: it may do anything."""
+    return next((name for name, known in _RULES.items() if type(rule) is known), "own")
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Partition:
     """Which training examples every node holds.

@@ -3,7 +3,7 @@
 import numpy as np
 
 from murmurcast import _check
-from murmurcast.data.base import Dataset, from_pool
+from murmurcast.data.base import Dataset, from_pool, with_origin
 from murmurcast.errors import Error
 
 _LEAST_SQUARES, _LOGISTIC = 2, 3  # the purposes of the draws, beside the seed
@@ -43,7 +43,8 @@ def least_squares(
     factor = heterogeneity * generator.standard_normal((examples, 1))
     x = generator.standard_normal((examples, features)) + factor * towards
     y = (x * (truth + factor * drift)).sum(axis=1) + noise * generator.standard_normal(examples)
-    return from_pool("least-squares", x.astype(np.float32), y.astype(np.float32), classes=None, solve=True)
+    made = from_pool("least-squares", x.astype(np.float32), y.astype(np.float32), classes=None, solve=True)
+    return with_origin(made, "built in")
 
 
 def logistic(examples: int = 1000, features: int = 10, classes: int = 3, seed: int = 0) -> Dataset:
@@ -73,7 +74,7 @@ def logistic(examples: int = 1000, features: int = 10, classes: int = 3, seed: i
             "so no parameters are best",
             hint=f"draw more examples, such as {20 * classes * (features + 1)}",
         )
-    return made
+    return with_origin(made, "built in")
 
 
 def _require_size(examples: int, numbers: int, seed: int) -> None:

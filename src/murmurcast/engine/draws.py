@@ -119,7 +119,7 @@ def draw_all(
     """
     size, several, own_pairs = place
     draw, then = source.draw, epoch - source.epochs_ago
-    keys = jax.vmap(lambda root: noise.draw_key(root, then, source.round_number, source.draw_number))(roots)
+    keys = noise.draw_key(roots, then, source.round_number, source.draw_number)
     stream, law = noise.stream(keys, size), _LAWS[draw.law]
     owner = numbers
     if draw.per == "link":

@@ -157,17 +157,18 @@ def _start(this: _Run, given: Given, fitting: check.Fitting) -> Carry:
     """The first carry: the state of every node at the public start."""
     layout, problem = this.layout, this.problem
 
-    def begin(root: jax.Array, number: jax.Array, mine: Any) -> Any:
-        start = node.start(problem, noise.start_key(root), number).astype(this.dtype)
-        if not fitting.start_gradients:
-            return this.algorithm.init(start, _no_gradient(problem))
-        key = jax.random.wrap_key_data(noise.at_node(noise.at_epoch(root, Purpose.BATCH, 0), number))
-        return this.algorithm.init(start, node.local(problem, mine, key))
-
     numbers = np.arange(layout.filled_nodes, dtype=np.int32)
-    mine = given.mine if fitting.start_gradients else None
-    of_seeds = jax.vmap(begin, in_axes=(0, None, None))
-    state = jax.jit(jax.vmap(of_seeds, in_axes=(None, 0, 0)))(given.roots, numbers, mine)
+    points = node.points(problem, given.roots, np.minimum(numbers, layout.nodes - 1), this.dtype)
+    if fitting.start_gradients:
+        keys = noise.at_node(noise.at_epoch(given.roots, Purpose.BATCH, 0), numbers[:, None])
+
+        def begin(point: jax.Array, key: jax.Array, mine: Any) -> Any:
+            return this.algorithm.init(point, node.local(problem, mine, jax.random.wrap_key_data(key)))
+
+        state = jax.jit(jax.vmap(jax.vmap(begin, in_axes=(0, 0, None))))(points, keys, given.mine)
+    else:
+        without = _no_gradient(problem)
+        state = jax.vmap(jax.vmap(lambda point: this.algorithm.init(point, without)))(points)
     everything = layout.by_node_and_seed
     nothing = np.zeros((layout.filled_nodes, layout.filled_seeds), this.dtype)
     # From the host, so that no two leaves share one buffer: buffers are used up.
@@ -277,7 +278,7 @@ def _one_round(
     """One round of all nodes of a device: their next states, what they leave for people, and the energy they sent."""
     one, fixed, problem = this.algorithm.rounds[number], given.rounds[number], this.problem
     epoch, numbers, block = when
-    batch_keys = jax.vmap(lambda root: noise.at_epoch(root, Purpose.BATCH, epoch))(given.roots)
+    batch_keys = noise.at_node(noise.at_epoch(given.roots, Purpose.BATCH, epoch), numbers[:, None])
     drawn, axes = _drawn(this, number, given, when, secret)
     signal_axis, heard_axis = (int(several is not None) for several in (one.channel.signals, one.channel.neighbours))
 
@@ -291,19 +292,19 @@ def _one_round(
     lists, hear = one.channel.deliver(fixed.lists, sent, moment, this.layout.exchange)
 
     def receive(
-        number: jax.Array, here: Any, mine: Any, state: Any, sent: jax.Array, listed: Any
+        keys: jax.Array, here: Any, mine: Any, state: Any, sent: jax.Array, listed: Any
     ) -> tuple[Any, Info, jax.Array]:
         """One node's next state, its metrics and the energy it sent, for all seeds."""
 
         def of_seed(key: jax.Array, state: Any, sent: jax.Array, heard: jax.Array) -> node.Received:
-            local = node.local(problem, mine, jax.random.wrap_key_data(noise.at_node(key, number)))
+            local = node.local(problem, mine, jax.random.wrap_key_data(key))
             return node.receive(one, here, state, sent, heard, local)
 
-        received = jax.vmap(of_seed, in_axes=(0, 0, signal_axis, heard_axis))(batch_keys, state, sent, hear(listed))
+        received = jax.vmap(of_seed, in_axes=(0, 0, signal_axis, heard_axis))(keys, state, sent, hear(listed))
         return received.state, received.info, one.channel.energy(sent)
 
     here = node.constants_at(fixed.receiving, epoch, len(numbers))
-    found: tuple[Any, Info, jax.Array] = _over_nodes(block, receive, (numbers, here, given.mine, state, sent, lists))
+    found: tuple[Any, Info, jax.Array] = _over_nodes(block, receive, (batch_keys, here, given.mine, state, sent, lists))
     return found
 
 
@@ -328,7 +329,7 @@ def _drawn(
 
 def _receiver_noise(this: _Run, number: int, roots: jax.Array, epoch: jax.Array) -> Any:
     def of(receiver: jax.Array) -> jax.Array:
-        keys = jax.vmap(lambda root: noise.receiver_key(root, epoch, number))(roots)
+        keys = noise.receiver_key(roots, epoch, number)
         drawn = noise.normal(noise.stream(keys, this.problem.dim), receiver, this.dtype)
         return drawn.reshape(len(roots), *this.problem.shape)
 

@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
 
 from murmurcast.algorithms.base import Info, Local, Round, Updated, state_of
 from murmurcast.algorithms.tables import row_of
+from murmurcast.engine import noise
 from murmurcast.problems.base import Data, Problem
 from murmurcast.problems.trust import engine_clip
 
@@ -47,10 +50,28 @@ def local(problem: Problem, mine: Data, key: jax.Array) -> Local:
     )
 
 
-def start(problem: Problem, key: jax.Array, number: jax.Array) -> jax.Array:
-    """Where a node begins: at the problem's common point, or at its own of [nodes, ...] where there are several."""
-    point = problem.start(jax.random.wrap_key_data(key))
-    return point[number] if point.ndim > len(problem.shape) else point
+def starts(problem: Problem, roots: Any, dtype: Any) -> NDArray[Any]:
+    """[seeds, ...] where all nodes begin, or [seeds, nodes, ...] where each has a point of its own."""
+    constants = []
+
+    def of_seed(key: jax.Array) -> jax.Array:
+        point = problem.start(jax.random.wrap_key_data(key))
+        if isinstance(point, np.ndarray):
+            constants.append(point)
+        return jnp.asarray(point).astype(dtype)
+
+    jax.eval_shape(of_seed, jax.ShapeDtypeStruct((2,), np.uint32))
+    if constants:
+        return np.broadcast_to(constants[0].astype(dtype), (len(roots), *constants[0].shape))
+    return np.asarray(jax.jit(lambda roots: jax.vmap(of_seed)(noise.start_key(roots)))(roots))
+
+
+def points(problem: Problem, roots: Any, numbers: NDArray[np.int32], dtype: Any) -> NDArray[Any]:
+    """[nodes, seeds, ...] where the nodes of these numbers begin."""
+    found = starts(problem, roots, dtype)
+    if found.ndim == 1 + len(problem.shape):
+        return np.broadcast_to(found, (len(numbers), *found.shape))
+    return found.swapaxes(0, 1)[numbers]
 
 
 def transmit(one_round: Round, here: Any, state: Any, drawn: dict[str, jax.Array]) -> jax.Array:

@@ -52,31 +52,36 @@ def roots(seeds: tuple[int, ...]) -> NDArray[np.uint32]:
 
 
 def at_epoch(root: jax.Array, purpose: Purpose, epoch: ArrayLike) -> jax.Array:
-    """[2] the key of a purpose in an epoch."""
+    """[..., 2] the keys of a purpose in an epoch, from the roots [..., 2] of seeds."""
     return at_node(at_node(root, int(purpose)), epoch)
 
 
 def draw_key(root: jax.Array, epoch: ArrayLike, round_number: int, draw_number: int) -> jax.Array:
-    """[2] the key of a round's draw in an epoch: no two draws share one, by construction."""
+    """[..., 2] the keys of a round's draw in an epoch: no two draws share one, by construction."""
     if round_number == draw_number == 0:
         return at_epoch(root, Purpose.SIGNAL, epoch)
     return at_node(at_node(at_epoch(root, Purpose.DRAW, epoch), round_number), draw_number)
 
 
 def receiver_key(root: jax.Array, epoch: ArrayLike, round_number: int) -> jax.Array:
-    """[2] the key of the receivers' own noise in a round."""
+    """[..., 2] the keys of the receivers' own noise in a round."""
     return at_node(at_epoch(root, Purpose.RECEIVER, epoch), round_number)
 
 
 def start_key(root: jax.Array) -> jax.Array:
-    """[2] the key of the public start."""
+    """[..., 2] the keys of the public start."""
     return at_node(root, int(Purpose.START))
 
 
-@jax.jit  # traced once for all the keys of a run
 def at_node(key: jax.Array, number: ArrayLike) -> jax.Array:
-    """[2] a new key from a key and the number of a node (or any number below 2^32)."""
-    return jnp.stack(_threefry(key[0], key[1], jnp.uint32(0), jnp.asarray(number).astype(jnp.uint32)))
+    """[..., 2] new keys from keys [..., 2] and the numbers [...] of nodes (or any numbers below 2^32)."""
+    return _fold(key, np.uint32(number) if isinstance(number, int) else jnp.asarray(number).astype(jnp.uint32))
+
+
+@jax.jit  # traced once for all the keys of a run; over arrays as they are, because batching would trace it again
+def _fold(key: jax.Array, number: jax.Array) -> jax.Array:
+    left, right, number = jnp.broadcast_arrays(key[..., 0], key[..., 1], number)
+    return jnp.stack(_threefry(left, right, jnp.zeros_like(number), number), axis=-1)
 
 
 def stream(keys: jax.Array, size: int) -> Stream:

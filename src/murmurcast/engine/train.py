@@ -1,5 +1,6 @@
 """Takes a program through its epochs and evaluates on the way."""
 
+import math
 import time
 from typing import Any, NamedTuple
 
@@ -63,6 +64,13 @@ def evaluate(program: Program, layout: Layout, point: Point) -> Point:
     sent = {"sent_power": point.carry.sent, "loudest": point.carry.loudest}
     metrics = layout.take(by_node | sent | point.carry.info) | layout.take_by_seed(by_seed)
     return point._replace(records=(*point.records, Record(point.epoch, point.seconds, metrics)))
+
+
+def start_loss(program: Program, layout: Layout) -> float | None:
+    """The mean loss of all nodes' models before anything is learnt; None where it is not a number."""
+    by_node, _ = program.evaluate(program.start)
+    loss = float(layout.take(by_node["own_loss"]).mean())
+    return loss if math.isfinite(loss) else None
 
 
 def from_host(layout: Layout, like: Carry, leaves: list[NDArray[Any]]) -> Carry:

@@ -11,7 +11,9 @@ import numpy as np
 from murmurcast._check import FloatArray
 from murmurcast._progress import Stage, quiet
 from murmurcast.algorithms import registry
+from murmurcast.data.assumptions import DataFacts, facts_of_section, partition_warnings
 from murmurcast.errors import Error
+from murmurcast.experiments.data import load_dataset, require_beside
 from murmurcast.experiments.schema import (
     AlgorithmSection,
     DataSection,
@@ -50,12 +52,7 @@ _SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topolog
     "erdos-renyi": (("nodes", "probability"), ()),
     "geometric": (("nodes",), ("radius",)),
 }
-_SET_KEYS: "dict[str, tuple[str, ...]]" = {
-    "least-squares": ("examples", "features", "heterogeneity"),
-    "logistic": ("examples", "features", "classes"),
-}
 _BUDGET_KEYS = {"epsilon", "delta", "target", "unit", "theta", "noise_source", "records_per_person"}
-_ALL_SET_KEYS = tuple(dict.fromkeys(key for keys in _SET_KEYS.values() for key in keys))
 
 
 class Built(NamedTuple):
@@ -98,6 +95,7 @@ class Experiment(Section):
             _forbid_gain(section, "gains")
             return Network(gains=section.gains, power=section.power)
         if section.file is not None:
+            require_beside(section.file, folder, "network.file")
             return _network_from_file(section, folder / section.file)
         return _network_from_topology(section)
 
@@ -110,25 +108,7 @@ class Experiment(Section):
 
     def build_dataset(self, folder: Path = Path(), on_stage: Stage = quiet) -> "Dataset":
         """The set that [data] names, split and scaled as it says; `folder` is where a relative file starts."""
-        from murmurcast.data import datasets
-
-        section = self._data()
-        given = {key: value for key in _ALL_SET_KEYS if (value := getattr(section, key)) is not None}
-        for key in given:
-            if key not in _SET_KEYS.get(section.name, ()):
-                raise Error(f'data.{key} has no meaning with the set "{section.name}"', hint=f"remove {key}")
-        on_stage(f"loading {Path(section.name).name}")
-        if section.name in _SET_KEYS:
-            dataset: Dataset = getattr(datasets, section.name.replace("-", "_"))(seed=section.seed, **given)
-        else:
-            is_file = Path(section.name).suffix in (".npz", ".csv", ".parquet")
-            dataset = datasets.load(str(folder / section.name) if is_file else section.name, on_stage=on_stage)
-        if section.test_fraction is not None:
-            dataset = dataset.split(section.test_fraction, section.seed)
-        if section.mean is not None or section.std is not None:
-            mean, std = (0.0 if section.mean is None else section.mean), (1.0 if section.std is None else section.std)
-            dataset = dataset.normalised(mean, std)
-        return dataset
+        return load_dataset(self._data(), folder, on_stage)
 
     def build_problem(self, nodes: int, folder: Path = Path(), on_stage: Stage = quiet) -> "Problem":
         """The problem for so many nodes; loads the data it is about."""
@@ -235,6 +215,13 @@ class Experiment(Section):
         return (*lines, PLAIN_BOUND) if sampled else lines
 
     @property
+    def promised_data(self) -> DataFacts | None:
+        """What a promise rests on as to the data, without loading it; None where nothing is promised about data."""
+        if self.data is None or self.problem.clipping == "none":
+            return None
+        return facts_of_section(self.data.model_dump(), self.problem.kind)
+
+    @property
     def plan_warnings(self) -> tuple[str, ...]:
         """What a plan shows that a run of this file would not keep."""
         lines = list(self.warnings)
@@ -245,6 +232,8 @@ class Experiment(Section):
         if (self.run.stop_after is not None or self.run.drops) and not refused:
             lines.append("this is the whole plan: run.stop_after and run.drops make a run of this file cost less")
         lines += self._secure_warnings()
+        if self.promised_data is not None:
+            lines += partition_warnings(self.promised_data, unit)
         if unit == "record" and self.algorithm.options.get("gradient_at") == "own":
             lines.append('unit record needs gradient_at = "mixed": a run of this file is refused')
         if unit == "record" and self.problem.clipping == "node":

@@ -86,6 +86,7 @@ class DataSection(Section):
     std: float | None = None
     examples: int | None = None
     features: int | None = None
+    labels: list[str | int] | None = None
     classes: int | None = None
     heterogeneity: float | None = None
 

@@ -15,6 +15,9 @@ from murmurcast.errors import Error
 _FORMATS = ".npy, .npz (dense or scipy sparse), or .csv (a matrix, or an edge list headed sender,receiver,gain)"
 
 
+_FROM_ZERO = "number the nodes from 0: subtract 1 from every sender and receiver"
+
+
 class EdgeList(NamedTuple):
     """Links without gains, for a gain model to fill in."""
 
@@ -83,6 +86,8 @@ def _read_csv(path: Path) -> FloatArray | csr_array | EdgeList:
     links = table[:, :2].astype(np.int64)
     if (links != table[:, :2]).any() or links.min() < 0:
         raise Error(f"{path} has a node that is not a whole number of 0 or more", hint="number the nodes from 0")
+    if links.min() == 1:
+        raise Error(f"{path} has links of nodes 1 to {links.max()}, and none of node 0", hint=_FROM_ZERO)
     nodes = int(links.max()) + 1
     if nodes > 2 * len(links) + 1:
         raise Error(

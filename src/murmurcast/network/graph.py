@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from murmurcast.network.gains import GainModel
 
 
+@_check.by_name
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Network:
     """Nodes, the gains of the links between them, and their power budgets.
@@ -186,10 +187,12 @@ def _valid_links(gains: ArrayLike | csr_array) -> csr_array:
     """The gain matrix as CSR without explicit zeros, checked in every way a network can be wrong."""
     try:
         given: Any = gains if issparse(gains) else np.asarray(gains)
-        if given.dtype.kind not in "fiu":
+        if given.dtype.kind not in "fiuc":
             raise TypeError
     except (TypeError, ValueError):
         raise Error("gains is not a matrix of numbers", hint="give one row per sender, all of one length") from None
+    if given.dtype.kind == "c":
+        raise Error("gains are complex", hint="give amplitudes |h|: numpy.abs(gains)")
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
         shape = " x ".join(map(str, given.shape)) or "one number"
         raise Error(f"gains is {shape}, expected a square matrix", hint="give one row and one column per node")
@@ -198,7 +201,8 @@ def _valid_links(gains: ArrayLike | csr_array) -> csr_array:
         raise Error("a network needs at least 2 nodes", hint="give a gain matrix of 2 x 2 or larger")
     links.sum_duplicates()
     _forbid(links, ~np.isfinite(links.data), "not a finite number", "replace it by a number, or by 0 for no link")
-    _forbid(links, links.data < 0, "negative", "a gain is an amplitude |h|: give its absolute value")
+    if (links.data < 0).any():
+        _forbid(links, links.data < 0, "negative", _hint_for_negative(links.data))
     links.eliminate_zeros()
     extreme = (links.data < 1e-30) | (links.data > 1e30)
     _forbid(links, extreme, "outside 1e-30 to 1e30", "give 0 for no link, or other units")
@@ -211,6 +215,14 @@ def _valid_links(gains: ArrayLike | csr_array) -> csr_array:
     for part in (links.data, links.indices, links.indptr):
         part.flags.writeable = False
     return links
+
+
+def _hint_for_negative(gains: FloatArray) -> str:
+    """Amplitudes are not negative; gains that all are, and mostly far below -1, are decibels."""
+    given = gains[gains != 0]
+    if (given < 0).all() and np.median(given) < -1:
+        return "these look like dB: a gain is an amplitude, 10 ** (dB / 20), and 0 where there is no link"
+    return "a gain is an amplitude |h|: give its absolute value"
 
 
 def _forbid(links: csr_array, bad: "np.ndarray[tuple[int], np.dtype[np.bool_]]", what: str, hint: str) -> None:

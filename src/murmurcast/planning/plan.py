@@ -29,6 +29,7 @@ Objective = Literal["sum", "max-min", "noise"]
 DENSE_UP_TO = 3000  # nodes, for what one observer learns
 
 
+@_check.by_name
 @dataclass(frozen=True, kw_only=True)
 class PowerRule:
     """How the power split is chosen.

@@ -15,6 +15,7 @@ MAX_EPOCHS = 10_000_000
 _EXPONENT = {"sqrt": 0.5, "linear": 1.0, "constant": 0.0}
 
 
+@_check.by_name
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
     """Steps and the schedule of the noise.

@@ -44,6 +44,7 @@ class ProblemFacts(Protocol):
         ...
 
 
+@_check.by_name
 @dataclass(frozen=True, kw_only=True)
 class ClippedGradients:
     """The least a setup must know of a problem, given by hand.
@@ -75,6 +76,16 @@ class ClippedGradients:
         return Clip(limit=self.clip, per="example", examples_per_node=self.examples_per_node)
 
 
+def require_facts(problem: object) -> None:
+    """This says what a setup must know."""
+    if not hasattr(problem, "gradient_clip"):
+        raise Error(
+            f"problem is {type(problem).__name__}, expected a problem",
+            hint="give one, such as mc.SoftmaxRegression(data=...), or mc.ClippedGradients where none is at hand",
+        )
+
+
+@_check.by_name
 @dataclass(frozen=True, kw_only=True)
 class Budget:
     """What may leak.
@@ -129,6 +140,7 @@ class Budget:
         return unit_in_words(self.unit, self.records_per_person)
 
 
+@_check.by_name
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Setup:
     """What is the same for every method on a network: nothing here is a method's own choice.

@@ -23,7 +23,7 @@ from murmurcast.planning.power.least_noise import least_noise
 from murmurcast.planning.power.max_min import even_split, max_min
 from murmurcast.planning.power.per_epoch_limits import Limits, limits
 from murmurcast.planning.schedule import Schedule
-from murmurcast.planning.setup import Budget, ProblemFacts, Setup
+from murmurcast.planning.setup import Budget, ProblemFacts, Setup, require_facts
 from murmurcast.privacy import certificate
 from murmurcast.privacy.conversion import Curve
 
@@ -75,7 +75,11 @@ def plan(
         Infeasible: No split meets the budget; names the worst link or node and the smallest feasible epsilon.
         Error: Bad input.
     """
-    rule = power or PowerRule()
+    _check.instance(Network, network=network)
+    _check.instance(Budget, budget=budget)
+    _check.instance(Schedule, schedule=schedule)
+    _check.instance(PowerRule, power=(rule := power or PowerRule()))
+    require_facts(problem)
     if z not in ("recursive", "perron"):
         raise Error(f'z is "{z}"', hint=_check.nearest(z, ("recursive", "perron")))
     resolved = resolve_normaliser(network, normaliser)

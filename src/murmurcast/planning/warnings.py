@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from murmurcast._threads import side_by_side
+from murmurcast.data.assumptions import facts_of
+from murmurcast.data.partition import Partition
 from murmurcast.privacy import gaussian
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ def cautions(plan: "Plan") -> tuple[str, ...]:
         _formula_range,
         _corollary,
         _certified_cost,
+        _private_labels,
     )
     return tuple(line for check in checks for line in check(plan))
 
@@ -97,7 +101,7 @@ def _corollary(plan: "Plan") -> list[str]:
     nodes, epochs = plan.network.nodes, plan.schedule.epochs
     if nodes**4 * epochs > _LINEAR_WORK:
         return ["Corollary not checked: the network is too large to try every receiver; try some with --observer"]
-    costs = np.array([plan.linear_common((observer,)) for observer in range(nodes)])
+    costs = np.array(list(side_by_side(plan.linear_common, [(observer,) for observer in range(nodes)])))
     observer, target = np.unravel_index(int(np.argmax(costs)), costs.shape)
     leaked = float(gaussian.epsilon(costs[observer, target], claim.delta))
     if leaked <= claim.epsilon:
@@ -120,6 +124,18 @@ def _certified_cost(plan: "Plan") -> list[str]:
     return [
         f"the budget of {plan.budget.epsilon:g} is per epoch: the whole run is certified at epsilon {total:.4g} only "
         f"(node {worst})"
+    ]
+
+
+def _private_labels(plan: "Plan") -> list[str]:
+    partition = getattr(plan.problem, "data", None)
+    if not isinstance(partition, Partition) or not plan.problem.gradient_clip.bounds:
+        return []
+    if not facts_of(partition).labels_are_private:
+        return []
+    return [
+        "labels read from records: one record with a label of its own would change the shape of all models, so a run "
+        "that promises something is refused; declare them when the file is loaded"
     ]
 
 

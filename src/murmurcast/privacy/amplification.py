@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast._threads import side_by_side
 from murmurcast.privacy.linear import hidden_from
 
 KAPPAS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -109,7 +110,7 @@ def spread_and_clean(
         change=np.diag(sensitivity[hidden]),
     )
     result = np.zeros(len(weights))
-    result[hidden] = np.sqrt(np.fmin.reduce([_energy(system, kappa) for kappa in (None, *KAPPAS)]))
+    result[hidden] = np.sqrt(np.fmin.reduce(list(side_by_side(lambda kappa: _energy(system, kappa), (None, *KAPPAS)))))
     return result
 
 

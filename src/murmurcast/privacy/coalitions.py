@@ -13,6 +13,7 @@ import numpy as np
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
+from murmurcast._threads import side_by_side
 from murmurcast.privacy import linear
 
 QUICK = 2.0  # seconds for all of it, unless everything is asked for
@@ -95,12 +96,18 @@ def collusion(
         candidates = candidates[_likeliest(_shares_of_pairs(audible, candidates), importance, together)]
     of = len(receivers) + len(candidates)
     single = np.zeros((len(receivers), nodes))
-    for place, receiver in enumerate(receivers):
-        single[place] = linear.steady_or_turning(weights, (receiver,), effective_noise, push)
+
+    def learnt(members: tuple[int, ...]) -> FloatArray:
+        return linear.steady_or_turning(weights, members, effective_noise, push)
+
+    for place, found in enumerate(side_by_side(learnt, [(receiver,) for receiver in receivers])):
+        single[place] = found
         on_coalition(place + 1, of)
     pair, pair_mu = _with_anybody(receivers, single, all_pairs > 0)
-    for place, members in enumerate(candidates.tolist(), start=len(receivers)):
-        found = linear.steady_or_turning(weights, tuple(members), effective_noise, push)
+    coalitions = list(map(tuple, candidates.tolist()))
+    for place, (members, found) in enumerate(
+        zip(coalitions, side_by_side(learnt, coalitions), strict=True), len(receivers)
+    ):
         more = found > pair_mu
         pair[more], pair_mu[more] = members, found[more]
         on_coalition(place + 1, of)

@@ -1,5 +1,6 @@
 """The one place that turns releases into mu, and mu into epsilon at delta."""
 
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ class Curve(NamedTuple):
     def mu_of_steps(self, epsilon: float, delta: float) -> float:
         """What a budget leaves for the gradient steps: the largest mu it allows, without what rounding takes."""
         if self.source == "seeded":
-            return float(gaussian.mu(epsilon, delta))
+            return _gaussian_mu(epsilon, delta)
         left = discrete.mu(epsilon, delta, self.samples) - self.rounding
         if left <= 0:
             raise Error(
@@ -59,6 +60,11 @@ class Curve(NamedTuple):
 
 
 EXACT = Curve()
+
+
+@lru_cache  # a power split that is run to its fixed point asks a hundred times for the same root
+def _gaussian_mu(epsilon: float, delta: float) -> float:
+    return float(gaussian.mu(epsilon, delta))
 
 
 def note(source: NoiseSource) -> str:

@@ -13,6 +13,7 @@ import numpy as np  # and no scipy.linalg: its BLAS threads and numpy's get in e
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
+from murmurcast._threads import one_blas_thread, side_by_side
 
 _CHUNK = 32 * 2**20  # numbers held at once when all responses of several targets are kept
 _NEGLIGIBLE = 1e-12  # of the strongest combination of what is heard: weaker ones are rounding
@@ -98,10 +99,11 @@ def _along(
     response = np.zeros((size, sequences * size))  # of state to target, for all targets and sequences at once
     node, column = np.tile(np.arange(size), sequences), np.arange(sequences * size)
     total = np.zeros(sequences * size)
-    for epoch, now in enumerate(filter_steps(weights, observers, effective_noise)):
-        total += np.square(now.observe @ response).sum(axis=0)
-        response = now.carry @ response
-        response[node, column] -= np.outer(signs[:, epoch], push[epoch, hidden]).ravel()
+    with one_blas_thread():
+        for epoch, now in enumerate(filter_steps(weights, observers, effective_noise)):
+            total += np.square(now.observe @ response).sum(axis=0)
+            response = now.carry @ response
+            response[node, column] -= np.outer(signs[:, epoch], push[epoch, hidden]).ravel()
     result = np.zeros((sequences, len(weights)))
     result[:, hidden] = np.sqrt(total).reshape(sequences, size)
     return result
@@ -128,17 +130,19 @@ def worst_direction(
     """
     require_numbers(effective_noise, push)
     hidden = hidden_from(weights, observers)
-    epochs = list(filter_steps(weights, observers, effective_noise))
+    with one_blas_thread():
+        epochs = list(filter_steps(weights, observers, effective_noise))
     rank = epochs[0].observe.shape[0]
     size = max(1, _CHUNK // max(1, rank * len(epochs) ** 2))
-    lower, upper = np.zeros(len(hidden)), np.zeros(len(hidden))
+    bounds: list[tuple[float, float]] = []
     for start in range(0, len(hidden), size):
         targets = np.arange(start, min(start + size, len(hidden)))
-        responses = _responses(epochs, targets)
-        for index, target in enumerate(targets):
-            seen = responses[index] * push[:-1, hidden[target]]
-            lower[target], upper[target] = largest_over_directions(seen.T @ seen)
-            on_target(int(target) + 1, len(hidden))
+        seen = _responses(epochs, targets)
+        seen *= push[:-1, hidden[targets]].T[:, None]
+        for found in side_by_side(lambda responses: largest_over_directions(responses.T @ responses), seen):
+            bounds.append(found)
+            on_target(len(bounds), len(hidden))
+    lower, upper = np.array(bounds).T
     return _spread(np.sqrt(lower), hidden, len(weights)), _spread(np.sqrt(upper), hidden, len(weights))
 
 

@@ -59,8 +59,11 @@ class Problem(Protocol):
         """How much data one node reads for one gradient; engines choose by it how many nodes to take at once."""
         ...
 
-    def start(self, key: jax.Array) -> jax.Array:
-        """Where nodes begin, data free and public: one model for all, or [nodes, ...]. Every seed has its own key."""
+    def start(self, key: jax.Array) -> jax.Array | FloatArray:
+        """Where nodes begin, data free and public: one model for all, or [nodes, ...]. Every seed has its own key.
+
+        A NumPy array is the same for all seeds, and nothing is compiled for it.
+        """
         ...
 
     def local_data(self) -> Data:

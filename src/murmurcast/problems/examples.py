@@ -12,6 +12,7 @@ import numpy as np
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast.data.base import Dataset
 from murmurcast.data.partition import Partition
 from murmurcast.errors import Error
 from murmurcast.problems.base import Leaf, Omega, minibatch, require_omega
@@ -73,6 +74,7 @@ class OnExamples(ABC):
     box: float | None = None
 
     def __post_init__(self) -> None:
+        _require_shared_out(self.data)
         if self.l2:
             _check.positive(l2=self.l2)
         _require_moderate(self.data)
@@ -134,9 +136,9 @@ class OnExamples(ABC):
         squares = np.square(features).sum(axis=1)
         return float(squares.mean() if self.batch is None else squares.max())
 
-    def start(self, key: jax.Array) -> jax.Array:  # noqa: ARG002
+    def start(self, key: jax.Array) -> jax.Array | FloatArray:  # noqa: ARG002
         """All begin at 0."""
-        return jnp.zeros(self.shape)
+        return np.zeros(self.shape)
 
     def project(self, model: jax.Array) -> jax.Array:
         """The nearest point of Omega."""
@@ -183,6 +185,16 @@ def stacked(problem: OnExamples, constant: float) -> Rows:
 def example_weights(partition: Partition) -> FloatArray:
     """[examples], node after node: 1/(nodes n_i), so that F/nodes is the weighted sum of the examples' losses."""
     return np.repeat(1 / (partition.nodes * partition.sizes), partition.sizes)
+
+
+def _require_shared_out(data: object) -> None:
+    """This says who holds which examples."""
+    if isinstance(data, Partition):
+        return
+    hint = 'load it by mc.datasets.load("my.csv", classes=3), then share it out: .partition("iid", nodes=4)'
+    if isinstance(data, Dataset):
+        hint = 'share it out among the nodes first: data.partition("iid", nodes=network.nodes)'
+    raise Error(f"data is a {type(data).__name__}, expected a partition: who holds which examples", hint=hint)
 
 
 def _require_moderate(partition: Partition) -> None:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
+from murmurcast import _check
 from murmurcast.errors import Error
 from murmurcast.problems.base import Metrics
 from murmurcast.problems.clip import norm
@@ -54,6 +55,7 @@ class Predict(Protocol):
         ...
 
 
+@_check.by_name
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model(OnExamples):
     """A problem with a loss of your own; further arguments as `OnExamples`.

@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from murmurcast import _check
@@ -32,6 +31,7 @@ class QuadraticTest(NamedTuple):
     optimum: Leaf
 
 
+@_check.by_name
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Quadratic:
     """One quadratic per node.
@@ -144,9 +144,9 @@ class Quadratic:
         """The curvature."""
         return 4 * self.dim * self.dim
 
-    def start(self, key: jax.Array) -> jax.Array:  # noqa: ARG002
+    def start(self, key: jax.Array) -> FloatArray:  # noqa: ARG002
         """All begin at 0, or where they are told to."""
-        return jnp.zeros(self.shape) if self.begin is None else jnp.asarray(self.begin)
+        return np.zeros(self.shape) if self.begin is None else np.asarray(self.begin)
 
     def local_data(self) -> Bowl:
         """Every node's quadratic."""

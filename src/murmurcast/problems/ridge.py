@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.problems import base
@@ -26,6 +27,7 @@ class RidgeTest(NamedTuple):
     optimum: Leaf
 
 
+@_check.by_name
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RidgeRegression(OnExamples):
     """Linear regression without intercept (add a constant column for one); arguments as `OnExamples`."""

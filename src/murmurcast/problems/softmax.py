@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import logsumexp
 
+from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.data.partition import Partition
 from murmurcast.errors import Error
@@ -22,6 +23,7 @@ from murmurcast.problems.examples import OnExamples, Rows, TestPart, example_wei
 from murmurcast.problems.matmul import product
 
 
+@_check.by_name
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SoftmaxRegression(OnExamples):
     """Multinomial logistic regression on a partitioned set, the L2 term on the bias too; arguments as `OnExamples`."""

@@ -7,6 +7,8 @@ gradient, so a promise about records does not; a loss of one example, given to `
 
 from dataclasses import replace
 
+from murmurcast.data.assumptions import DataFacts, facts_of
+from murmurcast.data.partition import Partition
 from murmurcast.privacy.certificate import Unit
 from murmurcast.problems.base import Problem
 from murmurcast.problems.clip import Clip
@@ -16,6 +18,7 @@ from murmurcast.problems.ridge import RidgeRegression
 from murmurcast.problems.softmax import SoftmaxRegression
 
 _PROVED = (Model, Quadratic, RidgeRegression, SoftmaxRegression)
+_PUBLIC_SHAPE = (Quadratic, RidgeRegression, SoftmaxRegression)  # known from public numbers, and so is where they start
 
 
 def clips_as_proved(problem: Problem) -> bool:
@@ -41,3 +44,11 @@ def why_not_bounded(problem: Problem, unit: Unit) -> str:
             'one example to mc.Model, or plan for unit "node"'
         )
     return ""
+
+
+def data_facts(problem: Problem) -> DataFacts:
+    """How what is public about a problem's data came to be known."""
+    own, partition = type(problem) not in _PUBLIC_SHAPE, getattr(problem, "data", None)
+    if isinstance(partition, Partition):
+        return facts_of(partition, own_model=own)
+    return DataFacts("unknown" if own else "none", own_model=own)

@@ -8,21 +8,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-import jax
 import numpy as np
-from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm, Round
-from murmurcast.engine import check, draws, noise
+from murmurcast.data.assumptions import assumptions
+from murmurcast.engine import check, draws, node, noise
 from murmurcast.engine.train import Record
 from murmurcast.planning.plan import Plan
 from murmurcast.privacy import discrete
 from murmurcast.privacy.conversion import epsilon_of, mu_of, note
 from murmurcast.privacy.releases import Releases
 from murmurcast.problems.base import Problem
-from murmurcast.problems.trust import why_not_bounded
+from murmurcast.problems.trust import data_facts, why_not_bounded
 from murmurcast.runs.labelled import Labelled, Variable
 from murmurcast.runs.result import LEDGER_FORMAT, hash_of_start
 
@@ -55,6 +54,11 @@ def metrics(algorithm: Algorithm, seeds: tuple[int, ...], records: list[tuple[Re
 def promised(algorithm: Algorithm, problem: Problem) -> tuple[Releases, ...]:
     """What is promised on this problem: nothing that goes further than its proof."""
     return () if why_nothing(algorithm, problem) else algorithm.releases
+
+
+def promises_about_data(algorithm: Algorithm, problem: Problem) -> bool:
+    """Whether something is promised about what data can move: where nothing leaves a node, nothing can be."""
+    return any(part.ratio.any() for part in promised(algorithm, problem))
 
 
 def claimed(algorithm: Algorithm, problem: Problem) -> tuple[Releases, ...]:
@@ -121,7 +125,7 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         "format": LEDGER_FORMAT,
         "algorithm": algorithm.name,
         "rounds": " ".join(one.name for one in algorithm.rounds),
-        "start_sha256": hash_of_start(_starts(problem, seeds, precision)),
+        "start_sha256": hash_of_start(node.starts(problem, noise.roots(seeds), precision)),
         "start_gradients": check.first_state(algorithm, problem, np.float32).gradients,
         "epochs": algorithm.epochs,
         "delta": setup.budget.delta,
@@ -136,6 +140,7 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         "law": algorithm.releases[0].law.name if algorithm.releases else "none",
         **({"dim": problem.dim, "sampler_error": discrete.SAMPLER_ERROR} if _is_secure(algorithm) else {}),
         **algorithm.settings,
+        **data_facts(problem).as_attributes(),
     }
     for one in algorithm.rounds:
         found = one.channel.entries()
@@ -144,15 +149,6 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         variables |= {f"{one.name}_{name}": _of_round(one.name, *entry) for name, entry in found.variables.items()}
         variables |= _tables(one)
     return Labelled(variables, {}, attributes)
-
-
-def _starts(problem: Problem, seeds: tuple[int, ...], precision: Precision) -> NDArray[Any]:
-    """[seeds, ...] where nodes begin, as the engine has it."""
-
-    def start(root: jax.Array) -> jax.Array:
-        return problem.start(jax.random.wrap_key_data(noise.start_key(root))).astype(precision)
-
-    return np.asarray(jax.jit(jax.vmap(start))(noise.roots(seeds)))
 
 
 def _of_round(name: str, dims: tuple[str, ...], values: Any) -> Variable:
@@ -200,6 +196,9 @@ def info(
             "basis": words,
             "caveat": caveat,
             "weaker": [{"against": part.against, "epsilon": _worst_epsilon(part, budget.delta)} for part in parts[1:]],
+            "assumptions": list(
+                assumptions(data_facts(problem), budget.unit) if promises_about_data(algorithm, problem) else ()
+            ),
             "noise_source": budget.noise_source,
             "note": note(budget.noise_source),
         },

@@ -4,13 +4,16 @@ import numpy as np
 
 from murmurcast import _check
 from murmurcast.algorithms.base import Algorithm
+from murmurcast.data.assumptions import require_public_labels
+from murmurcast.data.partition import Partition
 from murmurcast.engine import secure
 from murmurcast.errors import Error
 from murmurcast.planning.setup import ProblemFacts
 from murmurcast.privacy.conversion import NoiseSource
 from murmurcast.problems.base import Problem
-
-LARGEST_SEED = 2**32 - 1
+from murmurcast.problems.trust import data_facts
+from murmurcast.runs.record import promises_about_data
+from murmurcast.runs.validate import LARGEST_SEED
 
 
 def require_settings(
@@ -59,7 +62,10 @@ def require_algorithm(algorithm: Algorithm) -> None:
 
 
 def require_planned_for(algorithm: Algorithm, problem: Problem) -> None:
-    """The plan is about this problem: as many nodes and parameters, the same clip, the same fixed averages."""
+    """The plan is about this problem: as many nodes and parameters, the same clip, the same fixed averages.
+
+    Where something is promised about it, its labels are public.
+    """
     require_algorithm(algorithm)
     plan, clip = algorithm.setup, problem.gradient_clip
     if plan.network.nodes != problem.nodes:
@@ -69,6 +75,8 @@ def require_planned_for(algorithm: Algorithm, problem: Problem) -> None:
         )
     clip.require_unit(plan.budget.unit)
     plan.sensitivity  # noqa: B018 - refuses more records per person than a node averages over, before the work
+    if promises_about_data(algorithm, problem):
+        require_public_labels(data_facts(problem), _name_of_data(problem))
     if plan.problem is problem:
         return
     if secure.is_secure(plan) and not _counted_alike(plan.problem, problem):
@@ -94,6 +102,11 @@ def require_planned_for(algorithm: Algorithm, problem: Problem) -> None:
                 "the plan was made for other numbers of examples per node",
                 hint="plan for this problem: mc.plan(network, problem, ...)",
             )
+
+
+def _name_of_data(problem: Problem) -> str:
+    partition = getattr(problem, "data", None)
+    return partition.dataset.name if isinstance(partition, Partition) else type(problem).__name__
 
 
 def _counted_alike(planned: ProblemFacts, problem: Problem) -> bool:

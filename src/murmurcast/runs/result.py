@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from murmurcast import _files
+from murmurcast import _check, _files
 from murmurcast.errors import Altered, Error
 from murmurcast.runs import validate
 from murmurcast.runs.labelled import Labelled, from_xarray
@@ -58,6 +58,7 @@ class Outcome(NamedTuple):
 
     def final(self, metric: str) -> NDArray[Any]:
         """A metric at the last evaluated epoch, [seed, node] or [seed]."""
+        _require_metric(metric, self.metrics.variables)
         dims, values = self.metrics.variables[metric]
         return np.asarray(values.take(-1, dims.index("epoch")))
 
@@ -138,6 +139,7 @@ class Result:
 
     def final(self, metric: str) -> NDArray[Any]:
         """A metric at the last evaluated epoch, [seed, node] or [seed]."""
+        _require_metric(metric, [name for name, values in self.metrics.items() if "epoch" in values.dims])
         return np.asarray(self.metrics[metric].isel(epoch=-1))
 
     def save(self, folder: Path | str) -> None:
@@ -148,6 +150,14 @@ class Result:
         """The same, as it is written."""
         metrics, ledger = from_xarray(self.metrics), from_xarray(self.ledger)
         return Outcome(metrics, ledger, self.published, self.info, self.experiment, self.data_key)
+
+
+def _require_metric(name: object, known: Iterable[Hashable]) -> None:
+    names = [str(metric) for metric in known]
+    if name not in names:
+        ending = [metric for metric in names if metric.endswith(f"_{name}")]  # accuracy: of which models?
+        hint = f"ask for one of {', '.join(ending)}" if ending else _check.nearest(str(name), names)
+        raise Error(f"the run has no metric {name!r:.60}", hint=hint)
 
 
 def _left_by_method(metrics: Mapping[str, tuple[Hashable, ...]]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,7 @@ from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
 from murmurcast.runs import checkpoint, commitment, record
 from murmurcast.runs.checkpoint import Checkpoint
+from murmurcast.runs.folder_lock import held
 from murmurcast.runs.record import Precision
 from murmurcast.runs.require import require_one_go, require_planned_for, require_settings
 from murmurcast.runs.result import CHECKPOINT, Outcome, Result, require_folder, require_unused
@@ -56,6 +57,7 @@ class _Fingerprint(Protocol):
         ...
 
 
+@_check.by_name
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """Where to write and how often to look: nothing here can change a model or a privacy number.
@@ -134,14 +136,15 @@ def outcome(
     require_one_go(algorithm.setup.budget.noise_source, seeds, watch.resume, watch.checkpoint_every)
     kept = _place_of_checkpoint(algorithm, watch)
     begun, key = time.perf_counter(), commitment.new_key()
-    with jax.enable_x64(precision == "float64"), _delayed_interrupt() as interrupted:
+    ours = nullcontext() if watch.folder is None else held(Path(watch.folder))
+    with ours, jax.enable_x64(precision == "float64"), _delayed_interrupt() as interrupted:
         # Reading all the data takes a second or two: only a run that keeps or finds a checkpoint does.
         fingerprint = cache(lambda: checkpoint.digest(algorithm, problem, seeds, precision, watch.evaluate_every))
         ticks = _Ticks(
             algorithm.epochs, watch.evaluate_every or max(1, algorithm.epochs // 100), watch.checkpoint_every
         )
         job = _Job(algorithm, problem, np.dtype(precision), ticks, kept, fingerprint, interrupted, watch.on_progress)
-        finished, compiling = _train_all(job, seeds, watch.resume)
+        finished, compiling, start_loss = _train_all(job, seeds, watch.resume)
         seconds = {
             "compiling": round(compiling, 3),
             "training": round(sum(group.records[-1].seconds for group in finished), 3),
@@ -152,7 +155,7 @@ def outcome(
             ledger=record.ledger(algorithm, problem, seeds, precision),
             published=np.concatenate([group.published for group in finished], axis=1).swapaxes(0, 1),
             info=record.info(algorithm, problem, watch.name or algorithm.name, seeds, precision)
-            | {"seconds": seconds, "data_commitment": commitment.commitment(problem, key)},
+            | {"start_loss": start_loss, "seconds": seconds, "data_commitment": commitment.commitment(problem, key)},
             experiment=watch.experiment,
             data_key=key,
         )
@@ -205,22 +208,23 @@ class _Job(NamedTuple):
     on_progress: Progress
 
 
-def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> tuple[list[_Finished], float]:
-    """All seeds, group after group; a group is what memory has room for."""
+def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> tuple[list[_Finished], float, float | None]:
+    """All seeds, group after group, a group being what memory has room for; seconds of setting up; the start's loss."""
     found = _found(job) if resume else None
     groups = _cut(seeds, found.groups if found else _fitting(job, len(seeds)))
     finished = [_Finished(*done) for done in found.finished] if found else []
-    compiling = 0.0
+    compiling, start_loss = 0.0, None
     for number, group in enumerate(groups[len(finished) :], start=len(finished)):
         layout = sharding.layout(job.problem.nodes, len(group), _bytes(job))
         begun = time.perf_counter()
         program = loop.program(job.algorithm, job.problem, layout, group, job.dtype)
+        start_loss = start_loss or train.start_loss(program, layout)
         compiling += time.perf_counter() - begun
         point = Point(0, program.start)
         if found is not None and number == len(found.finished):
             point = found.point._replace(carry=train.from_host(layout, program.start, found.point.carry))
         finished.append(_train_group(job, program, layout, point, finished, groups))
-    return finished, compiling
+    return finished, compiling, start_loss
 
 
 def _found(job: _Job) -> Checkpoint | None:

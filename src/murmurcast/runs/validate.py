@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import xarray as xr
 
+LARGEST_SEED = 2**32 - 1  # a key has 32 bits for it
 LARGEST_NUMBER = 1e100  # of a constant in a ledger: beyond, squares and products leave the numbers
 _BY_NODE = ("seed", "epoch", "node")
 _SHAPES = {
@@ -46,6 +47,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LARGEST_NUMBER
 
 
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_NUMBER
+
+
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**63
 
@@ -60,7 +65,7 @@ def _or_none(test: Test) -> Test:
 
 def _are_seeds(value: Any) -> bool:
     whole = isinstance(value, list) and all(isinstance(seed, int) and not isinstance(seed, bool) for seed in value)
-    return whole and all(0 <= seed < 2**63 for seed in value) and 0 < len(set(value)) == len(value)
+    return whole and all(0 <= seed <= LARGEST_SEED for seed in value) and 0 < len(set(value)) == len(value)
 
 
 def _is_hash(value: Any) -> bool:
@@ -105,6 +110,7 @@ _INFO: dict[tuple[str, ...], Test] = {
     ("machine", "kind"): _is_text,
     ("machine", "cores"): _or_none(_is_count),
     ("commit",): _or_none(_is_text),
+    ("start_loss",): _or_none(_is_finite),
     **{("seconds", key): _is_number for key in ("compiling", "training", "all")},
 }
 

@@ -1,0 +1,89 @@
+"""Commands through their real entry point, each in a process of its own.
+
+The process is forked from one that has imported the libraries already, because importing them takes longer than most
+commands: it runs the installed script with its arguments, its folder and a standard output of its own. What depends on
+a new interpreter (signals, environment, start-up) starts one.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+COMMAND = Path(sys.executable).with_name("murmurcast")
+_SECONDS = 300
+_LIBRARIES = [
+    "h5netcdf",
+    "jax",
+    "murmurcast.certificates.certify",
+    "murmurcast.cli",
+    "murmurcast.experiments.load",
+    "murmurcast.planning.solve",
+    "murmurcast.runs.run",
+    "rich.progress",
+    "rich.table",
+    "scipy.optimize",
+    "typer.rich_utils",
+    "xarray",
+]
+
+
+def run(
+    *arguments: object, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """What a command printed, and how it ended."""
+    words = [str(COMMAND), *map(str, arguments)]
+    with tempfile.TemporaryDirectory() as kept:
+        out, err = Path(kept, "out"), Path(kept, "err")
+        place = (str(cwd or Path.cwd()), dict(os.environ if env is None else env), str(out), str(err))
+        process = _warm().Process(target=_execute, args=(words, *place))
+        process.start()
+        process.join(_SECONDS)
+        if process.exitcode is None:
+            process.kill()
+            raise subprocess.TimeoutExpired(words, _SECONDS)
+        code = process.exitcode
+        process.close()
+        return subprocess.CompletedProcess(words, code, out.read_text(), err.read_text())
+
+
+@cache
+def _warm() -> Any:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_LIBRARIES)
+    return context
+
+
+def _execute(words: list[str], folder: str, environment: dict[str, str], out: str, err: str) -> None:
+    """In the new process: standard streams, folder and arguments as a shell would set them, then the script."""
+    for name, stream, mode in ((os.devnull, 0, os.O_RDONLY), (out, 1, os.O_WRONLY), (err, 2, os.O_WRONLY)):
+        os.dup2(os.open(name, mode | os.O_CREAT, 0o600), stream)
+    # The libraries were imported with the streams of before.
+    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = words
+    try:
+        runpy.run_path(words[0], run_name="__main__")
+    finally:
+        with contextlib.suppress(ValueError, AttributeError):  # a command that lost its reader has let go of it
+            sys.stdout.flush()
+            sys.stderr.flush()
+
+
+def refused(done: subprocess.CompletedProcess[str]) -> str:
+    """The message of a refusal, after checking its form."""
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    first, second = done.stderr.strip().split("\n")
+    assert first.startswith("error: ")
+    assert second.startswith("hint: ")
+    assert "Traceback" not in done.stderr
+    return done.stderr
