@@ -12,7 +12,7 @@ import murmurcast
 
 SOURCE = Path(murmurcast.__file__).parent
 LAYERS = (  # folders, and the modules of the ground
-    ("errors", "_progress", "_threads"),
+    ("errors", "_json", "_progress", "_threads"),
     ("_check", "_files"),
     ("network", "data", "privacy"),
     ("problems",),

@@ -1,5 +1,6 @@
 """`murmurcast certify` through its entry point."""
 
+import hashlib
 import json
 import shutil
 import sys
@@ -104,22 +105,33 @@ def test_a_promise_that_is_kept(certify: Call, folder: Path) -> None:
     assert found["assumptions"]
     hashes = json.loads((folder / "ours" / "run.json").read_text())["sha256"]
     (listed,) = found["runs"]
-    assert listed["sha256"] == {name: hashes[name] for name in ("experiment.toml", "ledger.nc")}
+    assert listed["sha256"] == {name: hashes[name] for name in ("experiment.toml", "ledger.nc", "published.npz")}
+    for name, held in listed["sha256"].items():
+        assert hashlib.sha256((folder / "ours" / name).read_bytes()).hexdigest() == held
     assert found["versions"]["murmurcast"] == listed["versions"]["murmurcast"]
 
 
-def test_json_delta_and_an_earlier_certificate(certify: Call, folder: Path) -> None:
-    path = folder / "ours" / "certificate.json"
+def test_another_delta_never_takes_the_place_of_the_runs_own(certify: Call, folder: Path) -> None:
+    path, beside = folder / "ours" / "certificate.json", folder / "ours" / "certificate-delta-1e-07.json"
     first = certify("ours").out
     before = path.read_bytes()
     done = certify("ours", "--delta", "1e-7", "--json")
     found = json.loads(done.out)
-    assert json.loads(path.read_text()) == found
-    assert path.read_bytes() != before
     assert found["delta"] == 1e-7
+    assert json.loads(beside.read_text()) == found
+    assert path.read_bytes() == before
+    message = complaint(certify("ours", "--delta", "1e-7", "--out", "ours/../ours/certificate.json"), 2)
+    assert "is for the certificate of the run's own delta" in message
+    assert path.read_bytes() == before
+    assert certify("ours", "--delta", "1e-5").out == first  # the run's own, by name
     assert certify("ours").out == first
     assert path.read_bytes() == before
     assert not list((folder / "ours").glob(".*"))
+    run = mc.load_run("ours")
+    saved_as(folder / "ours", with_ledger(run, EDITS["noise halved"](run.ledger)))
+    complaint(certify("ours"), 1)
+    assert not path.exists()
+    assert not beside.exists()
 
 
 def test_a_file_of_somebody_else_is_not_overwritten(certify: Call, folder: Path) -> None:
@@ -212,15 +224,14 @@ def test_no_certificate_outlives_its_run(certify: Call, folder: Path) -> None:
     """Neither its own nor one kept elsewhere, alone or among others; those of other runs stay."""
     shutil.copytree(folder / "ours", folder / "other")
     for name in ("ours", "other"):
+        assert certify(name).code == 0
         assert certify(name, "--delta", "1e-6").code == 0
     assert certify("ours", "--out", "kept.json").code == 0
     with (folder / "ours" / "ledger.nc").open("ab") as ledger:
         ledger.write(b"x")
     complaint(certify("ours", "other", "--out", "kept.json"), 1)
-    left = [
-        path for path in ("kept.json", "ours/certificate.json", "other/certificate.json") if (folder / path).exists()
-    ]
-    assert left == ["other/certificate.json"]
+    left = sorted(str(path.relative_to(folder)) for path in (*folder.glob("*.json"), *folder.glob("*/certificate*")))
+    assert left == ["other/certificate-delta-1e-06.json", "other/certificate.json"]
 
 
 def test_a_broken_promise_shows_its_nodes(certify: Call, folder: Path) -> None:

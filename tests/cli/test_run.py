@@ -109,7 +109,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_leaves_its_files_in_its_usual_place(digits: Path) -> None:
-    names = ["experiment.toml", "ledger.nc", "metrics.csv", "metrics.nc", "published.npz", "run.json"]
+    names = ["data.key", "experiment.toml", "ledger.nc", "metrics.csv", "metrics.nc", "published.npz", "run.json"]
     for folder in (digits / "runs" / "digits", digits / "rival"):
         assert sorted(entry.name for entry in folder.iterdir()) == names
     assert (digits / "labels.png").read_bytes().startswith(b"\x89PNG")  # as it was asked for

@@ -61,7 +61,7 @@ def refused(folder: Path) -> Error:
 
 
 def test_what_is_saved_is_loaded(result: Result, saved: Path) -> None:
-    assert sorted(entry.name for entry in saved.iterdir()) == list(FILES)
+    assert sorted(entry.name for entry in saved.iterdir()) == ["data.key", *FILES]
     loaded = load_run(saved)
     assert loaded.metrics.identical(result.metrics)
     assert loaded.ledger.identical(result.ledger)

@@ -108,12 +108,13 @@ class NoiseSent(Protocol):
 
 
 def sensitivity(ledger: LedgerTables) -> FloatArray:
-    """[nodes] S: 2 clip for unit node, 2 clip / n for unit record; infinite where nothing is clipped.
+    """[nodes] S: 2 clip for unit node, 2 clip k / n for k records of a person; infinite where nothing is clipped.
 
     The ledger's own number must agree. With secure noise the roundings of float64 are counted in.
     """
     clipping, clip = ledger.text("clipping", ("node", "example", "none")), ledger.number("clip")
     expected = np.full(ledger.nodes, 2 * clip)
+    together = records_per_person(ledger)
     if ledger.text("unit") == "record":
         if clipping == "node":
             ledger.refuse("has unit record, and clips nodes: every example's gradient must be clipped")
@@ -122,7 +123,9 @@ def sensitivity(ledger: LedgerTables) -> FloatArray:
             ledger.refuse("has a node without examples")
         if ledger.says("batch") and (examples != ledger.number("batch")).any():
             ledger.refuse("averages gradients over other numbers of examples than its batch")
-        expected = expected / examples
+        if together > examples.min():
+            ledger.refuse(f"hides {together} records of a person, and a node averages over {examples.min():g}")
+        expected = expected * together / examples
     written = ledger.per_node("sensitivity")
     if not np.allclose(written, expected, rtol=TOLERANCE, atol=0):
         node = int(np.argmax(np.abs(written - expected)))
@@ -135,6 +138,18 @@ def sensitivity(ledger: LedgerTables) -> FloatArray:
         sizes = ledger.per_node("examples_per_node") if ledger.has("examples_per_node") else 0.0
         return discrete.sensitivity(expected, clip, sizes, int(ledger.number("dim")))
     return expected
+
+
+def records_per_person(ledger: LedgerTables) -> int:
+    """k, how many records are hidden together; 1 where the ledger does not say."""
+    if not ledger.says("records_per_person"):
+        return 1
+    found = ledger.number("records_per_person")
+    if found < 1 or found != np.floor(found):
+        ledger.refuse(f"has records_per_person {found:g}, expected a whole number of at least 1")
+    if found > 1 and ledger.text("unit") == "node":
+        ledger.refuse(f"hides {found:g} records of a person, and has unit node")
+    return int(found)
 
 
 def constant(ledger: LedgerTables, name: str) -> FloatArray:

@@ -20,6 +20,7 @@ from murmurcast.errors import Error
 from murmurcast.planning.warnings import without_meaning
 from murmurcast.privacy import settings_chosen
 from murmurcast.privacy.best_guess import best_guess
+from murmurcast.privacy.certificate import unit_in_words
 from murmurcast.privacy.conversion import EXACT, Curve, note
 from murmurcast.runs.result import Result, listed
 
@@ -60,7 +61,7 @@ class Certified(NamedTuple):
     Attributes:
         tier: What stands behind the numbers: "tier 1" (the certificate), a weaker adversary ("eavesdropper and one
             node", "eavesdropper", "trusted server"), "nothing sent" or "none".
-        unit: What is hidden: a whole "node", or one "record" of it.
+        unit: What is hidden: a whole "node", or one "record" of it, or several of one person.
         adversary: Against whom the numbers hold.
         mu: [nodes] recomputed from the ledger, all runs together; infinite where nothing is promised.
         epsilon: [nodes] the exact epsilon at `delta`; with secure noise, its bound.
@@ -76,6 +77,8 @@ class Certified(NamedTuple):
         settings_chosen: How clip, steps, epochs and noise were chosen, as the runs state.
         best_guess: [nodes] the best chance of guessing right whether one unit's data was used; a coin has 1/2.
         warnings: What the runs leave open about their settings, and what takes the meaning from the numbers.
+        records_per_person: How many records are hidden together.
+        not_compared: What must be taken on trust besides, because nothing was at hand to compare it with.
     """
 
     tier: Tier
@@ -95,6 +98,13 @@ class Certified(NamedTuple):
     settings_chosen: str = settings_chosen.NOT_STATED
     best_guess: FloatArray = np.ones(0)
     warnings: tuple[str, ...] = ()
+    records_per_person: int = 1
+    not_compared: tuple[str, ...] = ()
+
+    @property
+    def hidden(self) -> str:
+        """What is hidden, in words."""
+        return unit_in_words(self.unit, self.records_per_person)
 
 
 def certify(
@@ -127,7 +137,8 @@ def certify(
     if delta is not None:
         _check.fraction(delta=delta)
     accounts = [account_of(run, methods, rebuild) for run in together]
-    return _composed(accounts if _same_data(together) else _wherever_a_record_lies(accounts), delta)
+    found = _composed(accounts if _same_data(together) else _wherever_a_record_lies(accounts), delta)
+    return found._replace(records_per_person=_records_per_person(together))
 
 
 def _composed(accounts: list[RunAccount], delta: float | None) -> Certified:
@@ -174,6 +185,7 @@ def _composed(accounts: list[RunAccount], delta: float | None) -> Certified:
         settings_chosen="; ".join(dict.fromkeys(account.settings_chosen for account in accounts)),
         best_guess=best_guess(mu, curve, delta),
         warnings=() if problems or reasons else _open_questions(accounts, mu, curve, delta),
+        not_compared=tuple(dict.fromkeys(line for account in accounts for line in account.not_compared)),
     )
 
 
@@ -233,6 +245,13 @@ def _require_same(name: str, values: Sequence[object]) -> None:
             f"the runs have different {name} ({', '.join(map(str, sorted(found, key=str)))})",
             hint="costs add up only for the same unit and the same nodes: name runs that share them",
         )
+
+
+def _records_per_person(runs: Sequence[Result]) -> int:
+    """How many records all runs hide together."""
+    found = [int(run.ledger.attrs.get("records_per_person", 1)) for run in runs]
+    _require_same("numbers of records per person", found)
+    return found[0]
 
 
 def _same_data(runs: Sequence[Result]) -> bool:

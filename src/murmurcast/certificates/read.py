@@ -27,6 +27,7 @@ _WRITTEN = {
     ("privacy", "clip"): "clip",
     ("privacy", "noise_source"): "noise_source",
     ("privacy", "settings_chosen"): "settings_chosen",
+    ("privacy", "records_per_person"): "records_per_person",
     ("problem", "clipping"): "clipping",
     ("problem", "batch"): "batch",
     ("run", "stop_after"): "stop_after",
@@ -79,6 +80,8 @@ def _require_info(run: Result, ledger: Ledger) -> None:
         "delta": (said(run, "privacy", "delta"), ledger.number("delta")),
         "number of nodes": (said(run, "problem", "nodes"), ledger.nodes),
     }
+    told, held = said(run, "privacy").get("records_per_person", 1), ledger.data.attrs.get("records_per_person", 1)
+    pairs["number of records per person"] = told, held
     rounds = said(run, "rounds")
     if not isinstance(rounds, list) or not all(isinstance(one, str) for one in rounds):
         refuse(ledger.run, "run.json does not say its rounds")
@@ -107,7 +110,8 @@ def _require_experiment(run: Result, ledger: Ledger) -> None:
         return
     for (section, key), name in _WRITTEN.items():
         inner = written.get(section)
-        attributes = {"noise_source": "seeded", "settings_chosen": NOT_STATED} | ledger.data.attrs
+        unsaid = {"noise_source": "seeded", "settings_chosen": NOT_STATED, "records_per_person": 1}
+        attributes = unsaid | ledger.data.attrs
         if isinstance(inner, dict) and key in inner and name in attributes:
             told, held = inner[key], attributes[name]
             if not same(told, held):

@@ -13,7 +13,7 @@ import numpy as np
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
-from murmurcast.algorithms.account import TOLERANCE
+from murmurcast.algorithms.account import TOLERANCE, records_per_person
 from murmurcast.algorithms.method import Method
 from murmurcast.certificates.data import assumed_of_data
 from murmurcast.certificates.known import require_known
@@ -49,6 +49,7 @@ class RunAccount(NamedTuple):
         seeds: Of its noise; empty where no noise stands behind the number.
         formula: What the method's account comes to, in symbols.
         weaker: (adversary, [nodes] mu) of what is promised against weaker adversaries besides, recomputed.
+        not_compared: What must be taken on trust because nothing was at hand to compare it with.
         overlapping: Whether every node has been given the cost of the one that pays most, because runs share records.
         settings_chosen: How clip, steps, epochs and noise were chosen, as the run states.
         examples: The fewest records of a node by which it averages; 0 where the ledger does not say.
@@ -67,6 +68,7 @@ class RunAccount(NamedTuple):
     seeds: tuple[int, ...] = ()
     formula: str = ""
     weaker: tuple[tuple[str, FloatArray], ...] = ()
+    not_compared: tuple[str, ...] = ()
     overlapping: bool = False
     settings_chosen: str = NOT_STATED
     examples: float = 0.0
@@ -96,7 +98,7 @@ def account_of(run: Result, methods: Sequence[Method] = (), rebuild: Rebuild = n
         require_noise_sent(run, ledger, method.noise_sent)
     rebuilt = rebuild(run)
     require_as_rebuilt(run, ledger, rebuilt)
-    return found._replace(assumptions=(*found.assumptions, *rebuilt.not_compared))
+    return found._replace(not_compared=rebuilt.not_compared)
 
 
 def _from_tables(run: Result, ledger: Ledger, methods: Sequence[Method]) -> RunAccount:
@@ -241,7 +243,7 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
     if tier != "trusted server":
         found.append("own models stay on their nodes; only mixed points, or averages of them, are published")
     if ledger.text("unit") == "record":
-        found.append("one record is hidden, not a person with many")
+        found.append(_of_a_person(records_per_person(ledger), ledger.noise_source))
     if ledger.says("stop_after"):
         found.append(f"that it stops after epoch {ledger.epochs} was fixed before the run")
     if ledger.says("drops"):
@@ -255,3 +257,13 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
             f"cost sqrt({count}) times its mu"
         )
     return tuple(found)
+
+
+def _of_a_person(records: int, source: str) -> str:
+    """Who is hidden behind a record; why it may lie at several nodes is said in `planning.setup.Budget`."""
+    if records == 1:
+        return "one record is hidden, not a person with many"
+    if source == "secure":
+        return f"no person has more than {records} records, and all of them are at one node"
+    where = "if they lie at several nodes, the cost of the one that pays most holds"
+    return f"no person has more than {records} records; {where}"

@@ -1,7 +1,5 @@
 """What several commands take."""
 
-import json
-import math
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from murmurcast import _check
+from murmurcast._json import json_text
 from murmurcast.errors import Error
 
 _LONGEST = 4000  # characters of a complaint
@@ -31,19 +30,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 def echo_json(values: dict[str, Any]) -> None:
     """Prints one JSON object."""
     typer.echo(json_text(values))
-
-
-def json_text(values: dict[str, Any], indent: int | None = None) -> str:
-    """One JSON object; numbers that are not finite, which JSON does not know, become null."""
-    return json.dumps(_finite(values), allow_nan=False, indent=indent)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def complain(message: str, hint: str) -> None:

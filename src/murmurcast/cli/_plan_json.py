@@ -51,6 +51,7 @@ def as_dict(
         "objective_value": plan.objective_value,
         "target": plan.budget.target,
         "unit": plan.budget.unit,
+        "records_per_person": plan.budget.records_per_person,
         "noise_source": plan.budget.noise_source,
         "epsilon_per_epoch": _matrix(plan.epsilon_per_epoch),
         "certificate": None if why_nominal else cost,

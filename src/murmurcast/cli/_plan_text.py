@@ -61,7 +61,7 @@ def _glance(plan: "Plan", why_nominal: str) -> str:
     in_all = "in all, nominal" if why_nominal else "in all, against everybody"
     scope = in_all if budget.target == "certificate" else "per epoch and receiver (the paper's)"
     numbers = f"epsilon {at_most(budget.epsilon, 6)}, delta {at_most(budget.delta, 6)}"
-    lines.append(f"[bold]Budget[/bold]   {numbers}, unit {budget.unit}, {scope}")
+    lines.append(f"[bold]Budget[/bold]   {numbers}, unit {budget.hidden}, {scope}")
     if budget.noise_source == "secure":
         lines.append(
             f"[bold]Noise[/bold]    secure: discrete Gaussian on a grid, by its bound; rounding adds "
@@ -99,7 +99,7 @@ def _node_caption(plan: "Plan", why_nominal: str) -> str:
     if why_nominal:
         return f"{noise} Nominal: by the certificate's formula, and no promise: {why_nominal}."
     where = ", gradients at the public mixed point" if plan.budget.unit == "record" else ""
-    return f"{noise} Certified: whole run, against everybody, unit {plan.budget.unit}{where}."
+    return f"{noise} Certified: whole run, against everybody, unit {plan.budget.hidden}{where}."
 
 
 def _show_matrix(console: Console, plan: "Plan") -> None:

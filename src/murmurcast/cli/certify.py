@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from murmurcast import _check
-from murmurcast.cli._options import AsJson, OwnMethods, complain, echo_json, json_text
+from murmurcast.cli import _verification
+from murmurcast.cli._options import AsJson, OwnMethods, complain, echo_json
 from murmurcast.errors import Altered, Error
 from murmurcast.privacy.rounding import at_most
 
@@ -15,15 +16,21 @@ if TYPE_CHECKING:
     from murmurcast._check import FloatArray
     from murmurcast.algorithms.method import Method
     from murmurcast.certificates.certify import Certified
-    from murmurcast.runs.result import Result
+    from murmurcast.certificates.document import Certifiable
 
 _MADE_BY = "murmurcast certify"
-_FORMAT = 1
 _NODES_SHOWN = 20
 
 
 def certify(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs.", metavar="RUN...", show_default=False)],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Folders of runs; after an archived certificate, the folders it is about.",
+            metavar="[CERTIFICATE] RUN...",
+            show_default=False,
+        ),
+    ],
     delta: Annotated[
         float | None, typer.Option(help="Failure probability for epsilon. Default: the runs'.", show_default=False)
     ] = None,
@@ -34,19 +41,24 @@ def certify(
             help="Where to write it as JSON. Default: RUN/certificate.json, for one run that earns a certificate.",
         ),
     ] = None,
-    method: OwnMethods = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the certificate as a page to print, .html, or .pdf by Chromium."),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where the experiment's file of data lies. Default: the run's folder, or one or two above it.",
+            help="Show that the data, whose files lie here, is the run's. Default: it is looked for near the run.",
         ),
     ] = None,
+    method: OwnMethods = None,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute from the ledger what a run cost every node, and compare it with what was promised.
+    """Recompute from the ledger what a run cost every node, and compare it with what was promised and planned.
 
-    Several runs on the same data compose. Exit code 1: a promise is broken, or a run was altered.
+    Several runs on the same data compose. With a certificate, compare it with the folders it is about. Exit code 1: a
+    promise is broken, a run was altered, or the certificate does not hold.
 
     Examples:
         murmurcast certify runs/ours
@@ -54,41 +66,124 @@ def certify(
         murmurcast certify runs/ours --delta 1e-6 --json
 
         murmurcast certify runs/monday runs/tuesday --out both.json
+
+        murmurcast certify runs/ours --page ours.html
+
+        murmurcast certify ours.html runs/ours
     """
     from murmurcast.algorithms import registry
-    from murmurcast.experiments.certify import certify as recompute
-    from murmurcast.runs.result import CERTIFICATE, load_run
 
     own = [registry.own(name) for name in method or []]
-    usual = runs[0] / CERTIFICATE if len(runs) == 1 else None
+    if runs[0].is_file():
+        if not (delta is None and out is None and page is None):
+            raise Error(
+                "--delta, --out and --page write a certificate anew, and this one is to be verified",
+                hint="leave them out, or name folders only",
+            )
+        _verification.verify(runs[0], runs[1:], own, data, as_json)
+        return
     _require_once(runs)
     for folder in runs:
         _require_not_stopped(folder)
-    if out is not None:
-        _require_free(out)
-    try:
-        loaded = [load_run(folder) for folder in runs]
-        found = recompute(_named(loaded, runs), delta, own, data)
-        values = _as_dict(found, loaded, runs)
-    except Altered as problem:
-        for path in (out, *(folder / CERTIFICATE for folder in runs if _is_altered(folder, own, data))):
-            _withdraw(path)
-        complain(str(problem), problem.hint)
-        raise typer.Exit(1) from None
-    earned = found.verdict == "kept" and found.tier == "tier 1"
-    path = out or (usual if earned else None)
-    if path is not None:
-        _write(path, values)
-    if not earned and out != usual:
-        _withdraw(usual)
-    if as_json:
+    _require_places(out, page)
+    if data is not None:
+        _verification.require_data(runs, data)
+    _certify(Wanted(runs, delta, out, page, data, as_json), own)
+
+
+class Wanted(NamedTuple):
+    """What to certify, and where to write it."""
+
+    runs: list[Path]
+    delta: float | None
+    out: Path | None
+    page: Path | None
+    data: Path | None
+    as_json: bool
+
+
+def _certify(wanted: Wanted, own: "list[Method]") -> None:
+    """Recomputes, writes and shows; exit code 1 where a promise is broken or a run was altered."""
+    from murmurcast.certificates.document import earned
+
+    found, values, usual = _recomputed(wanted, own)
+    if earned(found):
+        kept = _write_certificate(values, wanted.out or usual, wanted.page)
+    else:
+        kept = _write_other(values, wanted)
+    if wanted.as_json:
         echo_json(values)
     else:
-        _show(found, runs, path)
+        _show(found, wanted.runs, kept)
     if found.verdict == "broken":
         for line in found.problems:
             complain(line, "do not rely on this run's epsilon; restore its folder, or run it again")
         raise typer.Exit(1)
+    if wanted.page is not None and not earned(found):
+        raise Error(
+            f"no page is written, because this is not a certificate: {found.basis.split(':')[0]}",
+            hint="leave --page out; --out writes what there is to say as JSON",
+        )
+
+
+def _recomputed(wanted: Wanted, own: "list[Method]") -> "tuple[Certified, dict[str, Any], Path | None]":
+    """What was found, how it is written down, and where; what altered runs once earned is withdrawn."""
+    from murmurcast.certificates.document import contents
+    from murmurcast.experiments.certify import certify as recompute
+
+    try:
+        pieces = _verification.pieces(wanted.runs, _verification.names_of(wanted.runs))
+        usual = _usual(pieces, wanted)
+        found = recompute([piece.run for piece in pieces], wanted.delta, own, wanted.data)
+        return found, contents(found, pieces), usual
+    except Altered as problem:
+        altered = [folder for folder in wanted.runs if _is_altered(folder, own, wanted.data)]
+        for path in (wanted.out, wanted.page, *(kept for folder in altered for kept in _kept_in(folder))):
+            _withdraw(path)
+        complain(str(problem), problem.hint)
+        raise typer.Exit(1) from None
+
+
+def _write_certificate(values: dict[str, Any], path: Path | None, page: Path | None) -> list[Path]:
+    if path is not None:
+        _write(path, values)
+    if page is not None:
+        from murmurcast.reports import certificates
+
+        certificates.write(values, page)
+    return [one for one in (path, page) if one is not None]
+
+
+def _write_other(values: dict[str, Any], wanted: Wanted) -> list[Path]:
+    """What is no certificate is written where it is asked for, and takes the place of none."""
+    if wanted.out is not None:
+        _write(wanted.out, values)
+    for kept in (wanted.page, *(_kept_in(wanted.runs[0]) if len(wanted.runs) == 1 else ())):
+        if kept != wanted.out:
+            _withdraw(kept)
+    return [] if wanted.out is None else [wanted.out]
+
+
+def _usual(pieces: "list[Certifiable]", wanted: Wanted) -> Path | None:
+    """Where a run's certificate belongs; one of another delta never takes the place of its own."""
+    from murmurcast.runs.result import CERTIFICATE
+
+    places = [folder / CERTIFICATE for folder in wanted.runs]
+    other = wanted.delta is not None and any(wanted.delta != piece.run.ledger.attrs["delta"] for piece in pieces)
+    if other and wanted.out is not None and wanted.out.resolve() in [place.resolve() for place in places]:
+        raise Error(
+            f"{wanted.out} is for the certificate of the run's own delta", hint="choose another file with --out"
+        )
+    if len(places) > 1:
+        return None
+    return places[0].with_name(f"certificate-delta-{wanted.delta!r}.json") if other else places[0]
+
+
+def _kept_in(folder: Path) -> list[Path]:
+    """All certificates of a run that are kept with it."""
+    from murmurcast.runs.result import CERTIFICATE
+
+    return [folder / CERTIFICATE, *sorted(folder.glob("certificate-delta-*.json"))]
 
 
 def _require_once(runs: list[Path]) -> None:
@@ -129,11 +224,14 @@ def _require_not_stopped(folder: Path) -> None:
     )
 
 
-def _named(loaded: "list[Result]", folders: list[Path]) -> "list[Result]":
-    """The runs, called by their folders: that is how the user knows them."""
-    from dataclasses import replace
+def _require_places(out: Path | None, page: Path | None) -> None:
+    """Before the work, not after it."""
+    if out is not None:
+        _require_free(out)
+    if page is not None:
+        from murmurcast.reports import certificates
 
-    return [replace(run, info=run.info | {"name": str(folder)}) for run, folder in zip(loaded, folders, strict=True)]
+        certificates.require_page(page)
 
 
 def _require_free(path: Path) -> None:
@@ -147,6 +245,10 @@ def _require_free(path: Path) -> None:
 
 def _is_ours(path: Path) -> bool:
     try:
+        if path.suffix == ".html":
+            from murmurcast.reports.certificates import is_certificate
+
+            return is_certificate(path)
         found = json.loads(path.read_bytes()) if path.is_file() else None
     except (OSError, ValueError, RecursionError):
         return False
@@ -155,9 +257,10 @@ def _is_ours(path: Path) -> bool:
 
 def _write(path: Path, values: dict[str, Any]) -> None:
     from murmurcast import _files
+    from murmurcast.certificates.document import as_text
 
     _require_free(path)
-    _files.write_atomically(path, (json_text(values, indent=2) + "\n").encode())
+    _files.write_atomically(path, as_text(values).encode())
 
 
 def _withdraw(path: Path | None) -> None:
@@ -167,39 +270,7 @@ def _withdraw(path: Path | None) -> None:
         typer.echo(f"withdrawn: {_check.printable(str(path))}", err=True)
 
 
-def _as_dict(found: "Certified", loaded: "list[Result]", folders: list[Path]) -> dict[str, Any]:
-    """All that was found, and of which files."""
-    import platform
-    from importlib.metadata import version
-
-    from murmurcast.runs.result import EXPERIMENT, LEDGER, file_hashes
-
-    numbers = {name: getattr(found, name).tolist() for name in ("mu", "epsilon", "promised_mu", "best_guess")}
-    weaker = [{"against": who, "epsilon": epsilon.tolist()} for who, epsilon in found.weaker]
-    hashes = [file_hashes(folder) for folder in folders]
-    return {
-        "made_by": _MADE_BY,
-        "format": _FORMAT,
-        **found._asdict(),
-        **numbers,
-        "weaker": weaker,
-        "versions": {package: version(package) for package in ("murmurcast", "numpy", "scipy")}
-        | {"python": platform.python_version()},
-        "runs": [
-            {
-                "name": run.info.get("name"),
-                "algorithm": run.info["algorithm"],
-                "epochs": int(run.ledger.attrs["epochs"]),
-                "seeds": run.info["seeds"],
-                "versions": run.info.get("versions"),
-                "sha256": {name: held[name] for name in (EXPERIMENT, LEDGER)},
-            }
-            for run, held in zip(loaded, hashes, strict=True)
-        ],
-    }
-
-
-def _show(found: "Certified", runs: list[Path], path: Path | None) -> None:
+def _show(found: "Certified", runs: list[Path], kept: list[Path]) -> None:
     """Every node's cost, and what stands behind it."""
     from murmurcast.cli import _tables
     from murmurcast.privacy.best_guess import in_words
@@ -213,14 +284,14 @@ def _show(found: "Certified", runs: list[Path], path: Path | None) -> None:
         _tables.show_table(console, f"What it cost: {what}", _rows(found), headings, note)
     lines = (
         ("Verdict", f"{found.verdict}{_worst(found)}"),
-        *((("Means", in_words(float(found.best_guess.max()), found.unit)),) if found.verdict == "kept" else ()),
+        *((("Means", in_words(float(found.best_guess.max()), found.hidden)),) if found.verdict == "kept" else ()),
         ("Basis", found.basis),
-        *((("Unit", found.unit), ("Against", found.adversary)) if found.tier != "none" else ()),
-        *(("Assumed" if place == 0 else "", line) for place, line in enumerate(found.assumptions)),
+        *((("Unit", found.hidden), ("Against", found.adversary)) if found.tier != "none" else ()),
+        *_tables.headed("Assumed", (*found.assumptions, *found.not_compared)),
         *((("Chosen", f"settings: {found.settings_chosen}"),) if found.verdict == "kept" else ()),
         *(("Besides", _besides(who, epsilon, found.delta)) for who, epsilon in found.weaker),
         ("Note", found.note),
-        *((("Kept in", str(path)),) if path is not None else ()),
+        *(("Kept in" if place == 0 else "", str(path)) for place, path in enumerate(kept)),
     )
     for heading, line in lines:
         console.print(f"[bold]{heading:<8}[/bold] {_tables.plain(line)}", soft_wrap=True)
@@ -246,6 +317,8 @@ def _rows(found: "Certified") -> list[tuple[str, ...]]:
 def _worst(found: "Certified") -> str:
     if found.verdict != "kept":
         return ""
-    node = int((found.mu >= found.mu.max() * (1 - 1e-9)).argmax())  # the first of those that differ by rounding only
+    from murmurcast.certificates.document import worst_node
+
+    node = worst_node(found)
     numbers = f"epsilon {at_most(found.epsilon[node])} at delta {at_most(found.delta)}"
     return f": {numbers} for node {node}, which pays most"

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast import _check
+from murmurcast.data.fingerprint import sha256_of
 from murmurcast.errors import Error
 
 if TYPE_CHECKING:
@@ -214,6 +215,11 @@ class Partition:
         if classes is None:
             return _frozen(self.sizes[:, None])
         return _frozen([np.bincount(self.dataset.targets[part], minlength=classes) for part in self.rows])
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of the training records and of who holds which: a secret, where the records are (`runs.commitment`)."""
+        return sha256_of((self.dataset.features, self.dataset.targets, *self.rows))
 
     @property
     def warnings(self) -> tuple[str, ...]:

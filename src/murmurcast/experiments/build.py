@@ -53,6 +53,10 @@ _SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topolog
     "erdos-renyi": (("nodes", "probability"), ()),
     "geometric": (("nodes",), ("radius",)),
 }
+_BUDGET_KEYS = {
+    *("epsilon", "delta", "target", "unit", "theta", "noise_source"),
+    *("settings_chosen", "records_per_person"),
+}
 
 
 class Built(NamedTuple):
@@ -160,7 +164,7 @@ class Experiment(Section):
         return Setup(
             network=network,
             problem=problem or self._planned_problem(network.nodes, folder, on_stage),
-            budget=Budget(**privacy.model_dump(exclude={"clip", "examples_per_node"})),
+            budget=Budget(**privacy.model_dump(include=_BUDGET_KEYS)),
             schedule=Schedule(
                 **schedule.model_dump(exclude={"noise_to_step"}),
                 noise_to_step=tuple(noise) if isinstance(noise, list) else noise,

@@ -55,6 +55,7 @@ class PrivacySection(Section):
     theta: float | None = None
     noise_source: Literal["seeded", "secure"] = "seeded"
     settings_chosen: str = NOT_STATED
+    records_per_person: int = 1
 
 
 class ScheduleSection(Section):

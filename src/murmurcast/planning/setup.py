@@ -12,7 +12,7 @@ from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 from murmurcast.planning.schedule import Schedule
 from murmurcast.privacy import discrete, settings_chosen
-from murmurcast.privacy.certificate import Unit
+from murmurcast.privacy.certificate import Unit, unit_in_words
 from murmurcast.privacy.conversion import Curve, NoiseSource, curve
 from murmurcast.privacy.releases import GAUSSIAN, Law
 from murmurcast.problems.clip import Clip, Clipping
@@ -104,6 +104,13 @@ class Budget:
             Gaussian noise on a grid, from keys of the operating system; the certificate then goes by its bound.
         settings_chosen: How clip, steps, epochs and noise were chosen, as certificates will say: "fixed beforehand",
             "on public data", or "on this data, paid: RUN, RUN" with the runs that were tried.
+        records_per_person: k, the most records that one person has; all of them are hidden together. For unit "record".
+
+    Guarantees:
+        With k records per person sensitivity is k times as large: the noise is k times as large at one budget, or mu is
+        k times as large at one noise. They may lie at several nodes: the shifts of what these send, over their noise,
+        add up to at most k times the largest (triangle inequality), so the cost of the node that pays most holds. With
+        secure noise rounding is counted at one node, and the k records must lie at one.
     """
 
     epsilon: float
@@ -113,6 +120,7 @@ class Budget:
     theta: float | None = None
     noise_source: NoiseSource = "seeded"
     settings_chosen: str = settings_chosen.NOT_STATED
+    records_per_person: int = 1
 
     def __post_init__(self) -> None:
         _check.positive(epsilon=self.epsilon)
@@ -126,6 +134,17 @@ class Budget:
         ):
             _check.one_of(known, **{name: value})
         settings_chosen.check(self.settings_chosen)
+        _check.at_least(1, records_per_person=self.records_per_person)
+        if self.unit == "node" and self.records_per_person > 1:
+            raise Error(
+                f"records_per_person is {self.records_per_person} with unit node, which hides all that a node holds",
+                hint='remove records_per_person, or set unit = "record"',
+            )
+
+    @property
+    def hidden(self) -> str:
+        """What the budget hides, in words."""
+        return unit_in_words(self.unit, self.records_per_person)
 
 
 @_check.by_name
@@ -148,7 +167,8 @@ class Setup:
     @cached_property
     def sensitivity(self) -> FloatArray:
         """[nodes] S: the largest change of one node's gradient when one unit's data changes."""
-        return self.problem.gradient_clip.sensitivity(self.budget.unit, self.network.nodes)
+        budget = self.budget
+        return self.problem.gradient_clip.sensitivity(budget.unit, self.network.nodes, budget.records_per_person)
 
     @cached_property
     def effective_sensitivity(self) -> FloatArray:

@@ -50,10 +50,10 @@ def best_guess(mu: ArrayLike, curve: Curve, delta: float) -> FloatArray:
     return of_epsilon(curve.epsilon(mu, delta), delta)
 
 
-def in_words(chance: float, unit: str) -> str:
-    """One line for people, to stand beside an epsilon."""
-    what = "one record" if unit == "record" else "one node's data"
+def in_words(chance: float, hidden: str) -> str:
+    """One line for people, to stand beside an epsilon; `hidden` is a unit, or a person with several records."""
+    what = {"record": "one record was", "node": "one node's data was"}.get(hidden, f"the records of one {hidden} were")
     return (
-        f"whoever guesses whether {what} was used, or other data in its place, is right at most "
+        f"whoever guesses whether {what} used, or other data in its place, is right at most "
         f"{percent_at_most(chance)} of the time (a coin: 50 %)"
     )

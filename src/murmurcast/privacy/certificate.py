@@ -38,6 +38,11 @@ class Certificate(NamedTuple):
     unit: Unit
 
 
+def unit_in_words(unit: str, records_per_person: int = 1) -> str:
+    """What is hidden: a "node", a "record", or a person with several records."""
+    return unit if records_per_person == 1 else f"person with up to {records_per_person} records"
+
+
 def exposure(
     steps: FloatArray, noise_schedule: FloatArray, z: FloatArray, last: FloatArray | None = None
 ) -> FloatArray:

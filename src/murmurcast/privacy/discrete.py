@@ -64,7 +64,7 @@ def sensitivity(exact: FloatArray, clip: float, examples: ArrayLike, dim: int) -
     A clipped node's gradient is the case n = 0. What is left covers the roundings of this very account.
 
     Args:
-        exact: [nodes] S: 2 clip, or 2 clip / n.
+        exact: [nodes] S: 2 clip, or 2 clip k / n; the k terms that differ have the roundings of all n at most.
         clip: What gradients are clipped to.
         examples: n, one number or [nodes]; 0 where there are no examples.
         dim: m.

@@ -40,12 +40,17 @@ class Clip:
         """Whether anything is clipped: without a clip nothing can be promised."""
         return self.per != "none"
 
-    def sensitivity(self, unit: Unit, nodes: int) -> FloatArray:
+    def sensitivity(self, unit: Unit, nodes: int, records_per_person: int = 1) -> FloatArray:
         """[nodes] S: the largest change of one node's gradient when one unit's data changes.
 
+        Args:
+            unit: What is hidden.
+            nodes: How many nodes there are.
+            records_per_person: k, how many records change together; for unit record only.
+
         Guarantees:
-            Unit node: 2 limit, whichever is clipped. Unit record: 2 limit / n with the fixed n; each example's gradient
-            must be clipped. Nominal, and no guarantee, where nothing is clipped.
+            Unit node: 2 limit, whichever is clipped. Unit record: 2 limit k / n with the fixed n; each example's
+            gradient must be clipped. Nominal, and no guarantee, where nothing is clipped.
         """
         if unit == "node":
             return np.full(nodes, 2.0 * self.limit)
@@ -54,7 +59,14 @@ class Clip:
                 'unit "record" needs the number of examples per node',
                 hint="give examples_per_node, one number or one per node (sizes are public)",
             )
-        return np.asarray(2 * self.limit / _check.per_node(nodes, examples_per_node=self.examples_per_node))
+        examples = _check.per_node(nodes, examples_per_node=self.examples_per_node)
+        if records_per_person > examples.min():
+            node = int(examples.argmin())
+            raise Error(
+                f"records_per_person is {records_per_person}, and node {node} averages over {examples[node]:g} records",
+                hint='lower it, or hide all that a node holds: unit = "node"',
+            )
+        return np.asarray(2 * self.limit * records_per_person / examples)
 
     def require_unit(self, unit: Unit) -> None:
         """A promise about this unit can rest on the clip."""

@@ -94,7 +94,28 @@ class Code(NamedTuple):
     text: str
 
 
-Block = Text | Verdict | Table | Chart | Picture | Code
+class Facts(NamedTuple):
+    """Names and what belongs to them, each in a line or several; numbers and hashes are easier to read in `mono`."""
+
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    mono: bool = False
+
+
+class Checklist(NamedTuple):
+    """Lines with a box each, to be ticked on paper."""
+
+    items: tuple[str, ...]
+
+
+class Embedded(NamedTuple):
+    """Text for programs, which find it by `id`; folded away, and not printed."""
+
+    title: str
+    text: str
+    id: str
+
+
+Block = Text | Verdict | Table | Chart | Picture | Code | Facts | Checklist | Embedded
 
 
 class Section(NamedTuple):
@@ -123,27 +144,62 @@ def render(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
         lead: Lines under the heading.
         sections: In order; each gets a link in the navigation.
     """
-    anchors = [section.anchor or _slug(section.title) for section in sections]
-    _require_names(
-        [*anchors, *(block.id for section in sections for block in section.blocks if isinstance(block, Chart))]
-    )
+    anchors = _anchors(sections)
     links = "".join(
         f'<li><a href="#{anchor}">{_safe(section.title)}</a></li>'
         for anchor, section in zip(anchors, sections, strict=True)
     )
-    bodies = "".join(
-        f'<section id="{anchor}"><h2>{_safe(section.title)}</h2>{"".join(map(_block, section.blocks))}</section>\n'
-        for anchor, section in zip(anchors, sections, strict=True)
+    scheme = '<meta name="color-scheme" content="light dark">\n'
+    return (
+        f"{_head(title, scheme, _style())}<body>\n{_header(title, lead)}"
+        '<nav aria-label="Sections"><button type="button" id="theme" hidden>Dark</button>'
+        f"<ul>{links}</ul></nav>\n<main>\n{_bodies(anchors, sections)}</main>\n"
+        f"{_scripts(sections)}</body>\n</html>\n"
     )
+
+
+def sheet(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
+    """A page to print: without navigation, without script, black on white; charts need script and have no place here.
+
+    Args:
+        title: The heading, and what the browser's tab is called.
+        lead: Lines under the heading; the first is the largest.
+        sections: In order.
+    """
+    # A browser that obeys the policy runs nothing, whatever a name may smuggle in.
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+    return (
+        f"{_head(title, meta, _shipped('page.css') + _shipped('sheet.css'))}"
+        f'<body class="sheet">\n{_header(title, lead)}<main>\n{_bodies(_anchors(sections), sections)}</main>\n'
+        "</body>\n</html>\n"
+    )
+
+
+def _head(title: str, meta: str, style: str) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{GENERATOR}\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
-        f"<title>{_safe(title)}</title>\n<style>{_style()}</style>\n</head>\n<body>\n"
-        f"<header><h1>{_safe(title)}</h1>{''.join(f'<p>{_safe(line)}</p>' for line in lead)}</header>\n"
-        '<nav aria-label="Sections"><button type="button" id="theme" hidden>Dark</button>'
-        f"<ul>{links}</ul></nav>\n<main>\n{bodies}</main>\n"
-        f"{_scripts(sections)}</body>\n</html>\n"
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n{meta}<link rel="icon" href="data:,">\n'
+        f"<title>{_safe(title)}</title>\n<style>{style}</style>\n</head>\n"
+    )
+
+
+def _header(title: str, lead: Sequence[str]) -> str:
+    return f"<header><h1>{_safe(title)}</h1>{''.join(f'<p>{_safe(line)}</p>' for line in lead)}</header>\n"
+
+
+def _anchors(sections: Sequence[Section]) -> list[str]:
+    """What links lead to, each once."""
+    anchors = [section.anchor or _slug(section.title) for section in sections]
+    named = [block.id for section in sections for block in section.blocks if isinstance(block, Chart | Embedded)]
+    _require_names([*anchors, *named])
+    return anchors
+
+
+def _bodies(anchors: Sequence[str], sections: Sequence[Section]) -> str:
+    return "".join(
+        f'<section id="{anchor}"><h2>{_safe(section.title)}</h2>{"".join(map(_block, section.blocks))}</section>\n'
+        for anchor, section in zip(anchors, sections, strict=True)
     )
 
 
@@ -170,6 +226,15 @@ def _block(block: Block) -> str:
             return f'<figure><img src="{source}" alt="{_safe(alt)}"><figcaption>{_safe(caption)}</figcaption></figure>'
         case Code(title, text):
             return f"<details><summary>{_safe(title)}</summary><pre><code>{_safe(text)}</code></pre></details>"
+        case Facts(rows, mono):
+            lines = "".join(
+                f"<dt>{_safe(name)}</dt>{''.join(f'<dd>{_safe(one)}</dd>' for one in of)}" for name, of in rows
+            )
+            return f"<dl{' class=mono' if mono else ''}>{lines}</dl>"
+        case Checklist(items):
+            return f'<ul class="checklist">{"".join(f"<li>{_safe(item)}</li>" for item in items)}</ul>'
+        case Embedded(title, text, name):
+            return f'<details><summary>{_safe(title)}</summary><pre id="{name}">{_safe(text)}</pre></details>'
 
 
 def _table(table: Table) -> str:

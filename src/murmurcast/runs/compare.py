@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from murmurcast.errors import Error
+from murmurcast.privacy.certificate import unit_in_words
 from murmurcast.privacy.releases import ADVERSARIES
 from murmurcast.privacy.rounding import at_most
 from murmurcast.runs.result import Result, listed, spread_over_seeds
@@ -180,7 +181,7 @@ def _row(run: Result, metric: str, target: float, higher: bool) -> Row:
         channel_uses=None if first is None else int(run.metrics["channel_uses"][first]),
         epsilon=privacy["epsilon"],
         delta=privacy["delta"],
-        unit=privacy["unit"],
+        unit=unit_in_words(privacy["unit"], privacy.get("records_per_person", 1)),
         caveat=privacy["caveat"],
         against=privacy["against"],
         weaker=tuple((one["against"], one["epsilon"]) for one in privacy["weaker"]),

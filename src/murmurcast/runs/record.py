@@ -77,7 +77,7 @@ def basis(algorithm: Algorithm, problem: Problem) -> tuple[str, str]:
     return (
         (f"{reason}: nothing is promised", "")
         if reason
-        else in_words(algorithm.releases[0], algorithm.setup.budget.unit)
+        else in_words(algorithm.releases[0], algorithm.setup.budget.hidden)
     )
 
 
@@ -115,6 +115,7 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         "epochs": algorithm.epochs,
         "delta": setup.budget.delta,
         "unit": setup.budget.unit,
+        **({"records_per_person": together} if (together := setup.budget.records_per_person) > 1 else {}),
         "clip": clip.limit,
         "clipping": clip.per,
         **({"normaliser": setup.mixing.normaliser} if isinstance(setup, Plan) else {}),
@@ -184,6 +185,7 @@ def info(
             "epsilon": _worst_epsilon(parts[0], budget.delta) if parts else None,
             "delta": budget.delta,
             "unit": budget.unit,
+            "records_per_person": budget.records_per_person,
             "against": parts[0].against if parts else "nobody",
             "basis": words,
             "caveat": caveat,

@@ -93,6 +93,7 @@ def require_planned_for(algorithm: Algorithm, problem: Problem) -> None:
             hint="partition the data for as many nodes as the network has",
         )
     clip.require_unit(plan.budget.unit)
+    plan.sensitivity  # noqa: B018 - refuses more records per person than a node averages over, before the work
     if promises_about_data(algorithm, problem):
         require_public_labels(data_facts(problem), _name_of_data(problem))
     if plan.problem is problem:

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,7 +35,8 @@ RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT = (
     "checkpoint.npz",
 )
 CERTIFICATE = "certificate.json"  # written by `murmurcast certify`, and no part of the run
-FILES = (RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT, CERTIFICATE)
+DATA_KEY = "data.key"  # opens the commitment to the data; no part of the run either, so that it can be kept back
+FILES = (RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT, CERTIFICATE, DATA_KEY)
 _FORMAT = 2
 LEDGER_FORMAT = 2
 _TABLES = 64  # of a round, or metrics: far more than there are
@@ -50,6 +51,7 @@ class Outcome(NamedTuple):
     published: NDArray[Any]
     info: dict[str, Any]
     experiment: str = ""
+    data_key: str = ""
 
     @property
     def name(self) -> str:
@@ -75,6 +77,7 @@ class Outcome(NamedTuple):
             published=self.published,
             info=self.info,
             experiment=self.experiment,
+            data_key=self.data_key,
         )
 
     def save(self, folder: Path | str) -> None:
@@ -96,6 +99,9 @@ class Outcome(NamedTuple):
         (folder / RUN).unlink(missing_ok=True)
         for name, content in contents.items():
             _files.write_atomically(folder / name, content)
+        if self.data_key:
+            _files.write_atomically(folder / DATA_KEY, f"{self.data_key}\n".encode())
+            (folder / DATA_KEY).chmod(0o600)
         _files.write_atomically(folder / RUN, whole.encode())
         (folder / CHECKPOINT).unlink(missing_ok=True)
 
@@ -114,6 +120,7 @@ class Result:
         info: Names, seeds, versions, duration and kind of machine; what `run.json` holds.
         experiment: The experiment file as resolved; empty for a run made in Python.
         folder: Where it was read from; None for a run that was just made.
+        data_key: Opens the commitment to the data, `info["data_commitment"]`; empty for a run that was read.
     """
 
     metrics: "xr.Dataset"
@@ -122,6 +129,7 @@ class Result:
     info: dict[str, Any]
     experiment: str = ""
     folder: Path | None = None
+    data_key: str = field(default="", repr=False)
 
     @property
     def name(self) -> str:
@@ -145,7 +153,7 @@ class Result:
     def outcome(self) -> Outcome:
         """The same, as it is written."""
         metrics, ledger = from_xarray(self.metrics), from_xarray(self.ledger)
-        return Outcome(metrics, ledger, self.published, self.info, self.experiment)
+        return Outcome(metrics, ledger, self.published, self.info, self.experiment, self.data_key)
 
 
 def _require_metric(name: object, known: Iterable[Hashable]) -> None:

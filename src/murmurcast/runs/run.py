@@ -23,7 +23,7 @@ from murmurcast.engine import loop, secure, sharding, train
 from murmurcast.engine.train import Point, Record
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
-from murmurcast.runs import checkpoint, record
+from murmurcast.runs import checkpoint, commitment, record
 from murmurcast.runs.checkpoint import Checkpoint
 from murmurcast.runs.folder_lock import held
 from murmurcast.runs.record import Precision
@@ -136,7 +136,7 @@ def outcome(
     secure.require(algorithm, problem, precision)
     require_one_go(algorithm.setup.budget.noise_source, seeds, watch.resume, watch.checkpoint_every)
     kept = _place_of_checkpoint(algorithm, watch)
-    begun = time.perf_counter()
+    begun, key = time.perf_counter(), commitment.new_key()
     ours = nullcontext() if watch.folder is None else held(Path(watch.folder))
     with ours, jax.enable_x64(precision == "float64"), _delayed_interrupt() as interrupted:
         # Reading all the data takes a second or two: only a run that keeps or finds a checkpoint does.
@@ -156,8 +156,9 @@ def outcome(
             ledger=record.ledger(algorithm, problem, seeds, precision),
             published=np.concatenate([group.published for group in finished], axis=1).swapaxes(0, 1),
             info=record.info(algorithm, problem, watch.name or algorithm.name, seeds, precision)
-            | {"start_loss": start_loss, "seconds": seconds},
+            | {"start_loss": start_loss, "seconds": seconds, "data_commitment": commitment.commitment(problem, key)},
             experiment=watch.experiment,
+            data_key=key,
         )
         if watch.folder is not None:
             found.save(watch.folder)

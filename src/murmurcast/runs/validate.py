@@ -4,6 +4,7 @@ Hashes show that nobody touched a folder by accident; somebody who makes them an
 further on is of the right kind and shape, or is refused here.
 """
 
+import re
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -67,6 +68,10 @@ def _are_seeds(value: Any) -> bool:
     return whole and all(0 <= seed <= LARGEST_SEED for seed in value) and 0 < len(set(value)) == len(value)
 
 
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+
+
 def _are_names(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(name, str) for name in value)
 
@@ -120,6 +125,10 @@ def require_info(info: dict[str, Any]) -> None:
             value = value[key]
         if not is_right(value):
             raise Unsound(f"run.json has {'.'.join(keys)} {str(value)[:60]}")
+    if not _is_count(info["privacy"].get("records_per_person", 1)):
+        raise Unsound(f"run.json has privacy.records_per_person {str(info['privacy']['records_per_person'])[:60]}")
+    if not _is_hash(info.get("data_commitment", "0" * 64)):
+        raise Unsound(f"run.json has data_commitment {str(info['data_commitment'])[:60]}")
 
 
 def require_metrics(metrics: "xr.Dataset", info: dict[str, Any]) -> None:
