@@ -16,6 +16,7 @@ from murmurcast.errors import Error
 FloatArray = NDArray[np.float64]
 Made = TypeVar("Made")
 _SMALLEST_SHARE = 1e-12
+_SHORT = 3  # letters of a word in which one wrong letter is much
 _ALIKE = 0.6  # how much of a word must be right before another is offered: a bad guess is worse than a list
 
 
@@ -189,7 +190,7 @@ def one_of(known: Iterable[str], **values: str) -> None:
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint that offers the known word most like a mistyped one."""
     known = sorted(known)
-    close = difflib.get_close_matches(str(word), known, n=1, cutoff=_ALIKE)
+    close = difflib.get_close_matches(str(word), known, n=1, cutoff=_ALIKE if len(str(word)) > _SHORT else 0.5)
     return f'did you mean "{close[0]}"?' if close else f"known here: {', '.join(known)}"
 
 

@@ -157,7 +157,7 @@ def test_the_plan_is_made_for_the_problem() -> None:
         (BASE + LOGISTIC, {"privacy__examples_per_node": "9"}, "examples_per_node is 9", "remove"),
         (BASE + LOGISTIC, {"privacy__examples_per_node": "[9, 9]"}, "examples_per_node", "remove"),
         (BASE + LOGISTIC, {"problem__radius": "1.0", "problem__box": "1.0"}, "both a ball and a box", "one of them"),
-        (BASE + LOGISTIC, {"data__name": "digts", "data__examples": "5"}, "data.examples has no meaning", "remove"),
+        (BASE + LOGISTIC, {"data__name": "digits", "data__examples": "5"}, "data.examples has no meaning", "remove"),
         ('[data]\nname = "digts"' + BASE, {}, '"digts" is not a data set', '"digits"'),
         (BASE + LOGISTIC, {"data__heterogeneity": "1.0"}, "data.heterogeneity has no meaning", "remove"),
         (BASE + LOGISTIC, {"data__test_fraction": "1.5"}, "test_fraction is 1.5", "between 0 and 1"),

@@ -41,6 +41,7 @@ def example(**changed: Any) -> dict[str, Any]:
         "delta": 1e-05,
         "basis": "certificate, against everybody",
         "assumptions": ["the ledger is complete", "gradients are clipped"],
+        "not_compared": ["numbers of examples are those of the data"],
         "note": "simulation: the seed is known",
         "weaker": [],
         "settings_chosen": "on public data",
