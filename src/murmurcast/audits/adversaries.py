@@ -1,6 +1,7 @@
 """Who attacks, with what each of them has of the real system's runs."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,12 +24,13 @@ from murmurcast.audits.transcript import Transcript, bytes_of_tape, transcripts
 from murmurcast.engine.secure import is_secure
 from murmurcast.errors import Error
 from murmurcast.privacy import linear
-from murmurcast.problems.base import Problem
+from murmurcast.problems.base import Data, Problem
 from murmurcast.runs.record import Precision
 
 MAX_ATTACKS = 7  # on one target: that many bounds must hold together
 _MAX_TAPE_BYTES = 2**28  # bytes of tape held at once
 _MAX_RECEIVERS_SEARCHED = 64  # receivers among which those that learn most are looked for
+_SIDE_BY_SIDE = 2  # more would hold more copies of the data
 _MAX_LISTENERS = 2  # receivers that listen by themselves: each follows all others, gradient by gradient
 
 
@@ -88,7 +90,7 @@ def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered
     together = receivers_attack(system.claimed)
     listeners = _listeners(system, coalition) if together else []
     expected = _expected_models(system) if together else None
-    parts = []
+    data, parts = system.problem.local_data(), []
     for group in _groups(system):
         seeds = tuple(system.seed + run for run in group)
         here = system.canaries.of_runs(group)
@@ -98,11 +100,7 @@ def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered
             planted, system.problem, seeds, system.precision, system.on_epoch, canaries.plant(here)
         )
         _require_numbers(transcript)
-        system.on_stage("the eavesdropper listens")
-        signals = following.follow(
-            system.claimed, system.problem, here, system.nodes, transcript, seeds, system.on_epoch
-        )
-        heard = tuple(_hear(system, who, here, transcript, seeds) for who in listeners)
+        signals, heard = _listen(system, listeners, here, transcript, seeds, data)
         held = None if expected is None else published.hold(system.claimed, transcript, expected)
         parts.append((signals, heard, held))
     signals, heard, held = parts[0]
@@ -115,6 +113,25 @@ def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered
         if held is not None:
             held = held._replace(readings=_of_all_runs([part[2].readings for part in parts if part[2]]))
     return Gathered(system.canaries, signals, heard, held, coalition, together)
+
+
+def _listen(
+    system: System,
+    listeners: list[tuple[int, ...]],
+    here: Canaries,
+    transcript: Transcript,
+    seeds: tuple[int, ...],
+    data: Data,
+) -> tuple[Following, tuple[Heard, ...]]:
+    """What everybody makes of a transcript, side by side: each takes its gradients on one core."""
+    system.on_stage("everybody listens")
+    told = (system.claimed, system.problem, here, system.nodes, transcript, seeds, data)
+    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+        signals = pool.submit(following.follow, *told, system.on_epoch)
+        heard = [pool.submit(_hear, system, who, here, transcript, seeds, data) for who in listeners]
+        elsewhere = pool.submit(following.own_points, *told)
+        found = signals.result()._replace(elsewhere=elsewhere.result())
+        return found, tuple(one.result() for one in heard)
 
 
 def _of_all_runs(readings: list[FloatArray]) -> FloatArray:
@@ -196,14 +213,13 @@ def _groups(system: System) -> "Iterator[list[int]]":
 
 
 def _hear(
-    system: System, members: tuple[int, ...], here: Canaries, transcript: Transcript, seeds: tuple[int, ...]
+    system: System, members: tuple[int, ...], here: Canaries, transcript: Transcript, seeds: tuple[int, ...], data: Data
 ) -> Heard:
     """What receivers make of what they have."""
     plan = system.claimed.plan
-    system.on_stage(f"{_name(members)} listen{'s' if len(members) == 1 else ''}")
     hidden = linear.hidden_from(plan.mixing.weights.toarray(), members)
-    followed = replay(system.claimed, system.problem, here, hidden, seeds)
-    return receivers.listen(plan, receivers.view(plan, transcript, members), followed, system.on_epoch)
+    followed = replay(system.claimed, system.problem, here, hidden, seeds, data=data)
+    return receivers.listen(plan, receivers.view(plan, transcript, members), followed)
 
 
 def _name(members: tuple[int, ...]) -> str:

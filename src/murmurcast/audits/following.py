@@ -26,7 +26,7 @@ from murmurcast.audits.replay import (
 )
 from murmurcast.audits.transcript import Transcript, spoken_round
 from murmurcast.errors import Error
-from murmurcast.problems.base import Problem
+from murmurcast.problems.base import Data, Problem
 
 Signs = NDArray[np.int8]
 LOW_BITS = 3  # how many of the last bits of a signal are looked at
@@ -85,9 +85,10 @@ def follow(
     nodes: Numbers,
     transcript: Transcript,
     seeds: tuple[int, ...],
+    data: Data | None = None,
     on_epoch: Count = quiet,
 ) -> Following:
-    """Follows nodes through a transcript.
+    """Follows nodes through a transcript; `elsewhere` is left empty.
 
     Args:
         algorithm: What the nodes claim to do.
@@ -96,10 +97,11 @@ def follow(
         nodes: Whom to follow.
         transcript: What was sent and heard.
         seeds: Of the transcript's runs.
+        data: `problem.local_data()`, where it is at hand already.
         on_epoch: Called with (epochs done, epochs in all).
     """
     epochs, dim = transcript.sent.shape[1], transcript.sent.shape[-1]
-    followed = replay(algorithm, problem, canaries, nodes, seeds, (HALF_WAY, AS_IT_WAS, WITHOUT_DATA))
+    followed = replay(algorithm, problem, canaries, nodes, seeds, (HALF_WAY, AS_IT_WAS, WITHOUT_DATA), data=data)
     change = dict(zip(canaries.targets.tolist(), canaries.change.tolist(), strict=True))
     moved = [response(algorithm, node, change.get(node, 0.0)) for node in nodes.tolist()]
     units = _units(algorithm, nodes, np.array([of_node for of_node, _ in moved]))
@@ -122,29 +124,41 @@ def follow(
         noisy=units.noisy,
         shift=units.shift,
         **{name: np.stack(parts, axis=1) for name, parts in rows.items()},
-        elsewhere=_elsewhere(algorithm, problem, canaries, nodes, transcript, seeds, units.scale),
+        elsewhere=np.zeros((len(nodes), epochs, units.scale.shape[2], 0, dim), np.float32),
         published=_beyond(transcript.published[:, nodes].swapaxes(0, 1), state),
         published_shift=np.array([of_published for _, of_published in moved]),
     )
 
 
-def _elsewhere(
+def own_points(
     algorithm: Algorithm,
     problem: Problem,
     canaries: Canaries,
     nodes: Numbers,
     transcript: Transcript,
     seeds: tuple[int, ...],
-    scale: FloatArray,
+    data: Data | None = None,
 ) -> NDArray[np.float32]:
-    """How far gradients at own points, instead of mixed ones, would move the models that are sent."""
+    """How far gradients at own points, instead of mixed ones, would move what is sent: `Following.elsewhere`.
+
+    Args:
+        algorithm: As of `follow`, and so are all others.
+        problem: Its data, without canaries.
+        canaries: What was planted.
+        nodes: Whom to follow.
+        transcript: What was sent and heard.
+        seeds: Of the transcript's runs.
+        data: `problem.local_data()`, where it is at hand already.
+    """
+    std = claimed_noise(algorithm, nodes)
+    scale = np.where(std > 0, std, np.inf)
     epochs, dim = transcript.sent.shape[1], transcript.sent.shape[-1]
     few = min(len(seeds), -(-_ENOUGH_TO_TELL_POINTS // dim))
     if algorithm.settings.get("gradient_at") != "mixed":
         return np.zeros((len(nodes), epochs, scale.shape[2], 0, dim), np.float32)
     chosen = canaries.of_runs(list(range(few)))
     followed = [
-        replay(algorithm, problem, chosen, nodes, seeds[:few], (AS_IT_WAS,), take)
+        replay(algorithm, problem, chosen, nodes, seeds[:few], (AS_IT_WAS,), take, data)
         for take in (as_claimed, at_own_point)
     ]
     states, found = [one.start for one in followed], []

@@ -65,13 +65,23 @@ def guess(evidence: Evidence, signs: FloatArray, seed: int) -> Guesses:
 
 
 def _learned(readings: FloatArray, signs: FloatArray, learn: Numbers) -> FloatArray:
-    """[canaries] the discriminant, learned from some."""
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    """[canaries] the discriminant, learned from some: linear discriminant analysis with equal priors.
 
-    if len(np.unique(signs[learn])) < 2:
+    So the threshold is half way between the worlds, however many of each were drawn. Hardly any shrinkage: more of it
+    would fill up the directions without noise, which are those to be found.
+    """
+    worlds = [readings[:, learn[signs[learn] == sign]] for sign in (-1, 1)]
+    if not all(world.shape[1] for world in worlds):
         return np.zeros(len(signs))
-    # Equal priors: the threshold is half way between the worlds, however many of each were drawn. Hardly any shrinkage:
-    # more of it would fill up the directions without noise, which are those to be found.
-    discriminant = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=_SHRINKAGE, priors=[0.5, 0.5])
-    discriminant.fit(readings[:, learn].T, signs[learn])
-    return np.asarray(discriminant.decision_function(readings.T))
+    absent, present = (world.mean(axis=1) for world in worlds)
+    covariance = np.mean([_shrunk_covariance(world) for world in worlds], axis=0)
+    direction = np.linalg.lstsq(covariance, present - absent, rcond=None)[0]
+    return np.asarray(direction @ readings - direction @ (absent + present) / 2)
+
+
+def _shrunk_covariance(values: FloatArray) -> FloatArray:
+    """[readings, readings] of readings [readings, canaries], drawn a little towards equal and independent ones."""
+    apart = values - values.mean(axis=1, keepdims=True)
+    covariance = apart @ apart.T / values.shape[1]
+    level = float(np.trace(covariance)) / len(covariance)
+    return np.asarray((1 - _SHRINKAGE) * covariance + _SHRINKAGE * level * np.eye(len(covariance)))

@@ -20,7 +20,7 @@ from murmurcast.audits.transcript import spoken_round
 from murmurcast.engine import node as one_node
 from murmurcast.engine import noise
 from murmurcast.engine.noise import Purpose
-from murmurcast.problems.base import Problem
+from murmurcast.problems.base import Data, Problem
 
 _RUNS_PER_BLOCK = 64  # runs whose gradients fit in the cache
 
@@ -90,6 +90,7 @@ def replay(
     seeds: tuple[int, ...],
     worlds: tuple[World, ...] = (HALF_WAY,),
     take: TakeGradients = as_claimed,
+    data: Data | None = None,
 ) -> Replay:
     """Follows nodes, in float64 where JAX has it switched on, else in float32.
 
@@ -103,13 +104,14 @@ def replay(
         seeds: Of the runs, for their minibatches.
         worlds: What is supposed of the nodes' data.
         take: Where gradients are taken.
+        data: `problem.local_data()`, where it is at hand already.
     """
     dtype, only = jnp.zeros(0).dtype, spoken_round(algorithm)
     # Arguments, not constants of the program: then one compiled program serves all systems of a size.
     fixed = (
         jnp.asarray(noise.roots(seeds)),
         jnp.asarray(nodes),
-        _data(problem, nodes, dtype),
+        _of_nodes(problem.local_data() if data is None else data, nodes, dtype),
         _weight(canaries, nodes, dtype),
         _planted(canaries, nodes, len(seeds), problem.shape, dtype),
     )
@@ -203,12 +205,12 @@ def tables_at(tables: Any, epoch: int, nodes: NDArray[np.int64], dtype: "np.dtyp
     return jax.tree.map(entry, tables)
 
 
-def _data(problem: Problem, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> Any:
+def _of_nodes(data: Data, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> Any:
     def of_nodes(leaf: Any) -> jax.Array:
         part = np.asarray(leaf)[nodes]
-        return jnp.asarray(part.astype(dtype) if np.issubdtype(part.dtype, np.floating) else part)
+        return jnp.asarray(part.astype(dtype, copy=False) if np.issubdtype(part.dtype, np.floating) else part)
 
-    return jax.tree.map(of_nodes, problem.local_data())
+    return jax.tree.map(of_nodes, data)
 
 
 def _weight(canaries: Canaries | None, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> jax.Array:
