@@ -40,10 +40,10 @@ def test_certify_says_it_too_and_asks_how_settings_were_chosen(folder: Path) -> 
     assert "kept: epsilon 1.001 at delta 1e-05" in done.stdout
     assert "55.4 % of the time" in done.stdout
     assert "Chosen   settings: not stated" in done.stdout
-    assert 'warning: run "runs/digits" does not state how its settings were chosen' in done.stdout
+    assert 'warning: run "digits" does not state how its settings were chosen' in done.stdout
     kept = json.loads((folder / "runs/digits/certificate.json").read_text())
     assert kept["settings_chosen"] == "not stated"
-    assert kept["warnings"][0].startswith('run "runs/digits" does not state')
+    assert kept["warnings"][0].startswith('run "digits" does not state')
     assert max(kept["best_guess"]) == pytest.approx(0.5533, abs=1e-4)
 
 

@@ -13,6 +13,7 @@ from murmurcast.audits.bounds import Measured, epsilon_lower_bound
 from murmurcast.audits.transcript import transcripts
 from murmurcast.privacy import gaussian
 from murmurcast.privacy.paper import PaperClaim
+from murmurcast.privacy.rounding import at_least
 from murmurcast.reports.plots import save
 from murmurcast.reproduction import counterexample
 from murmurcast.reproduction.counterexample import LOUD, RELAY, TARGET, Counterexample, refutes
@@ -115,7 +116,7 @@ def test_verdict_flips_with_the_claim(epsilon: float, delta: float, verdict: boo
 def test_sentences_follow_the_numbers() -> None:
     truly = counterexample.findings(found())
     assert [held for held, _ in truly] == [False, True, None, None, True, True]
-    assert f"{found().attack.measured.epsilon:.2f}" in truly[0][1]
+    assert at_least(found().attack.measured.epsilon, 3) in truly[0][1]
     large = found()._replace(claim=PaperClaim(50.0, found().claim.delta))
     assert counterexample.findings(large)[0][0] is True
     assert "50" in counterexample.findings(large)[0][1]
