@@ -16,6 +16,7 @@ from murmurcast.data.fingerprint import sha256_of
 from murmurcast.errors import Altered
 from murmurcast.runs import commitment
 from tests.certificates.ledger_edits import make_plan, quadratic, regression
+from tests.conftest import asymmetric_network
 
 KEY = "ab" * 32
 
@@ -91,3 +92,24 @@ def test_what_is_no_key_or_no_commitment_is_refused(tmp_path: Path) -> None:
         replace(run, info=run.info | {"data_commitment": wrong}).save(tmp_path)
         with pytest.raises(Altered, match="data_commitment"):
             mc.load_run(tmp_path)
+
+
+def test_a_run_that_came_to_no_checkpoint_goes_on_with_its_own_data_only(tmp_path: Path) -> None:
+    """As after a crash before the first checkpoint: only the beginning is there."""
+    begun, other = mc.Quadratic.random(4, 3, seed=1), mc.Quadratic.random(4, 3, seed=2)
+    key = commitment.begin(tmp_path, begun, resume=False)
+    assert commitment.begin(tmp_path, begun, resume=True) == key
+    with pytest.raises(mc.Error, match="begun on other data") as caught:
+        commitment.begin(tmp_path, other, resume=True)
+    assert "another folder" in caught.value.hint
+    network = asymmetric_network(3, 4)
+    for problem, accepted in ((other, False), (begun, True)):
+        plan = mc.plan(network, problem, mc.Budget(epsilon=2.0), mc.Schedule(epochs=4))
+        options = mc.RunOptions(folder=tmp_path, resume=True)
+        if not accepted:
+            with pytest.raises(mc.Error, match="begun on other data"):
+                mc.run(mc.power_controlled(plan), problem, options=options)
+            continue
+        mc.run(mc.power_controlled(plan), problem, options=options)
+        assert not (tmp_path / "data.commitment").exists()
+        assert mc.load_run(tmp_path).info["data_commitment"] == commitment.commitment(begun, key)

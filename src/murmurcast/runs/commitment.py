@@ -23,11 +23,14 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from murmurcast import _files
 from murmurcast.data.fingerprint import sha256_of
 from murmurcast.data.partition import Partition
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
-from murmurcast.runs.result import DATA_KEY
+from murmurcast.runs.result import BEGUN, DATA_KEY, write_data_key
+
+_COMMITMENT_BYTES = 100  # more than it has, so that nothing large is read in its place
 
 
 def new_key() -> str:
@@ -48,6 +51,23 @@ def commitment(problem: Problem, key: str) -> str:
     else:
         found = sha256_of(map(np.asarray, jax.tree.leaves(problem.local_data())))
     return hmac.digest(bytes.fromhex(key), bytes.fromhex(found), "sha256").hex()
+
+
+def begin(folder: Path, problem: Problem, *, resume: bool) -> str:
+    """The key of a run that begins in a folder, or goes on there with the data that it began with."""
+    begun = folder / BEGUN
+    if resume and begun.is_file() and (folder / DATA_KEY).is_file():
+        key = read_key(folder)
+        if not opens(problem, key, begun.read_bytes()[:_COMMITMENT_BYTES].decode("ascii", "replace").strip()):
+            raise Error(
+                f"{folder} was begun on other data, or with another partition",
+                hint="give the data it was begun with, or run anew in another folder",
+            )
+        return key
+    key = new_key()
+    write_data_key(folder, key)
+    _files.write_atomically(begun, f"{commitment(problem, key)}\n".encode())
+    return key
 
 
 def opens(problem: Problem, key: str, committed: str) -> bool:

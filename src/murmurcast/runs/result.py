@@ -36,7 +36,8 @@ RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT = (
 )
 CERTIFICATE = "certificate.json"  # written by `murmurcast certify`, and no part of the run
 DATA_KEY = "data.key"  # opens the commitment to the data; no part of the run either, so that it can be kept back
-FILES = (RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT, CERTIFICATE, DATA_KEY)
+BEGUN = "data.commitment"  # to the data of a run that is under way
+FILES = (RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT, CERTIFICATE, DATA_KEY, BEGUN)
 _FORMAT = 2
 LEDGER_FORMAT = 2
 _TABLES = 64  # of a round, or metrics: far more than there are
@@ -100,10 +101,10 @@ class Outcome(NamedTuple):
         for name, content in contents.items():
             _files.write_atomically(folder / name, content)
         if self.data_key:
-            _files.write_atomically(folder / DATA_KEY, f"{self.data_key}\n".encode())
-            (folder / DATA_KEY).chmod(0o600)
+            write_data_key(folder, self.data_key)
         _files.write_atomically(folder / RUN, whole.encode())
-        (folder / CHECKPOINT).unlink(missing_ok=True)
+        for name in (CHECKPOINT, BEGUN):
+            (folder / name).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -167,6 +168,12 @@ def _require_metric(name: object, known: Iterable[Hashable]) -> None:
 def _left_by_method(metrics: Mapping[str, tuple[Hashable, ...]]) -> tuple[str, ...]:
     every, by_node = ("own_", "published_", "sent_power"), ("seed", "epoch", "node")
     return tuple(name for name, dims in metrics.items() if dims == by_node and not name.startswith(every))
+
+
+def write_data_key(folder: Path, key: str) -> None:
+    """Keeps the key of the commitment to the data where only its owner reads it."""
+    _files.write_atomically(folder / DATA_KEY, f"{key}\n".encode())
+    (folder / DATA_KEY).chmod(0o600)
 
 
 def hash_of_start(start: NDArray[Any]) -> str:

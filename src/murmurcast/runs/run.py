@@ -136,9 +136,10 @@ def outcome(
     secure.require(algorithm, problem, precision)
     require_one_go(algorithm.setup.budget.noise_source, seeds, watch.resume, watch.checkpoint_every)
     kept = _place_of_checkpoint(algorithm, watch)
-    begun, key = time.perf_counter(), commitment.new_key()
+    begun = time.perf_counter()
     ours = nullcontext() if watch.folder is None else held(Path(watch.folder))
     with ours, jax.enable_x64(precision == "float64"), _delayed_interrupt() as interrupted:
+        key = _key_of_data(problem, watch)
         # Reading all the data takes a second or two: only a run that keeps or finds a checkpoint does.
         fingerprint = cache(lambda: checkpoint.digest(algorithm, problem, seeds, precision, watch.evaluate_every))
         ticks = _Ticks(
@@ -163,6 +164,13 @@ def outcome(
         if watch.folder is not None:
             found.save(watch.folder)
     return found
+
+
+def _key_of_data(problem: Problem, watch: RunOptions) -> str:
+    """Of the commitment to the data; a run that goes on has the data it began with."""
+    if watch.folder is None:
+        return commitment.new_key()
+    return commitment.begin(Path(watch.folder), problem, resume=watch.resume)
 
 
 def _place_of_checkpoint(algorithm: Algorithm, watch: RunOptions) -> Path | None:
