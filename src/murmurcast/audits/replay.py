@@ -107,13 +107,16 @@ def replay(
         data: `problem.local_data()`, where it is at hand already.
     """
     dtype, only = jnp.zeros(0).dtype, spoken_round(algorithm)
-    # Arguments, not constants of the program: then one compiled program serves all systems of a size.
-    fixed = (
-        jnp.asarray(noise.roots(seeds)),
-        jnp.asarray(nodes),
-        _of_nodes(problem.local_data() if data is None else data, nodes, dtype),
-        _weight(canaries, nodes, dtype),
-        _planted(canaries, nodes, len(seeds), problem.shape, dtype),
+    roots, numbers = jnp.asarray(noise.roots(seeds)), jnp.asarray(nodes)
+    # Arguments, not constants of the program: then one compiled program serves all nodes, and all systems of a size.
+    fixed = list(
+        zip(
+            numbers,
+            _of_nodes(problem.local_data() if data is None else data, nodes, dtype),
+            _weight(canaries, nodes, dtype),
+            _planted(canaries, nodes, len(seeds), problem.shape, dtype),
+            strict=True,
+        )
     )
     supposed: Any = tuple(jnp.asarray(part, dtype) for part in zip(*worlds, strict=True))
 
@@ -127,32 +130,35 @@ def replay(
 
         return jax.vmap(of_world)(supposed, state)
 
-    def of_node(epoch_keys: jax.Array, these: Any) -> Any:
-        number, here, mine, weight, canary, state, *signals = these
-        keys = noise.at_node(epoch_keys, number)
+    @jax.jit
+    def of_node(epoch: jax.Array, here: Any, fixed: Any, state: Any, sent: jax.Array, heard: jax.Array) -> Any:
+        number, mine, weight, planted = fixed
+        keys = noise.at_node(noise.at_epoch(roots, Purpose.BATCH, epoch), number)
 
         def one(arguments: Any) -> Any:
             key, canary, state, *signals = arguments
             return of_run(jax.random.wrap_key_data(key), here, mine, (weight, canary), state, signals)
 
-        return jax.lax.map(one, (keys, canary, state, *signals), batch_size=_RUNS_PER_BLOCK)
-
-    @jax.jit
-    def of_all(epoch: jax.Array, here: Any, fixed: Any, state: Any, sent: jax.Array, heard: jax.Array) -> Any:
-        roots, numbers, data, weight, planted = fixed
-        keys = noise.at_epoch(roots, Purpose.BATCH, epoch)
-        return jax.lax.map(
-            lambda these: of_node(keys, these), (numbers, here, data, weight, planted, state, sent, heard)
-        )
+        return jax.lax.map(one, (keys, planted, state, sent, heard), batch_size=_RUNS_PER_BLOCK)
 
     def step(epoch: int, state: Any, sent: NDArray[Any], heard: NDArray[Any]) -> Any:
         here = tables_at(only.receiving, epoch, nodes, dtype)
-        shaped = (_shaped(signal, problem.shape, dtype) for signal in (sent, heard))
-        return of_all(jnp.asarray(epoch), here, fixed, state, *shaped)
+        signals = [_shaped(signal, problem.shape, dtype) for signal in (sent, heard)]
+        # Node by node: a loop inside the program would copy every node's data in every epoch.
+        following = [
+            of_node(jnp.asarray(epoch), *_at(place, here), of, *_at(place, state, *signals))
+            for place, of in enumerate(fixed)
+        ]
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *following)
 
-    start = _start(algorithm, problem, fixed[0], nodes, dtype)
+    start = _start(algorithm, problem, roots, nodes, dtype)
     several = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, :, None], len(worlds), axis=2), start)
     return Replay(nodes, several, step)
+
+
+def _at(place: int, *trees: Any) -> tuple[Any, ...]:
+    """The entries of one node."""
+    return tuple(jax.tree.map(lambda leaf: leaf[place], tree) for tree in trees)
 
 
 def _in_world(able: Local, world: Any, planted: Any) -> Local:
@@ -205,12 +211,15 @@ def tables_at(tables: Any, epoch: int, nodes: NDArray[np.int64], dtype: "np.dtyp
     return jax.tree.map(entry, tables)
 
 
-def _of_nodes(data: Data, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> Any:
-    def of_nodes(leaf: Any) -> jax.Array:
-        part = np.asarray(leaf)[nodes]
-        return jnp.asarray(part.astype(dtype, copy=False) if np.issubdtype(part.dtype, np.floating) else part)
+def _of_nodes(data: Data, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> list[Any]:
+    """Every node's data, by itself."""
 
-    return jax.tree.map(of_nodes, data)
+    def of_node(leaf: Any) -> jax.Array:
+        floating = np.issubdtype(leaf.dtype, np.floating)
+        return jnp.asarray(leaf.astype(dtype, copy=False) if floating else leaf)
+
+    held = jax.tree.map(np.asarray, data)
+    return [jax.tree.map(lambda leaf, node=node: of_node(leaf[node]), held) for node in nodes]
 
 
 def _weight(canaries: Canaries | None, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> jax.Array:
