@@ -38,7 +38,7 @@ from tests.fuzz.corruptions import (
 
 FILES = (results.RUN, results.EXPERIMENT, results.METRICS, results.TABLE, results.LEDGER, results.MODELS)
 COMMANDS = (("certify", "ours", "--json"), ("compare", "ours", "--json"), ("report", "ours", "-o", "page.html"))
-TEXT = "[privacy]\nunit = 'node'\n"
+TEXT = "[notes]\nunit = 'node'\n"  # of a run made in Python: there is no plan to make anew
 
 
 @pytest.fixture(scope="module")

@@ -139,7 +139,7 @@ def outcome(
     begun = time.perf_counter()
     ours = nullcontext() if watch.folder is None else held(Path(watch.folder))
     with ours, jax.enable_x64(precision == "float64"), _delayed_interrupt() as interrupted:
-        key = _key_of_data(problem, watch)
+        key = _key_of_data(algorithm, problem, watch)
         # Reading all the data takes a second or two: only a run that keeps or finds a checkpoint does.
         fingerprint = cache(lambda: checkpoint.digest(algorithm, problem, seeds, precision, watch.evaluate_every))
         ticks = _Ticks(
@@ -166,9 +166,9 @@ def outcome(
     return found
 
 
-def _key_of_data(problem: Problem, watch: RunOptions) -> str:
-    """Of the commitment to the data; a run that goes on has the data it began with."""
-    if watch.folder is None:
+def _key_of_data(algorithm: Algorithm, problem: Problem, watch: RunOptions) -> str:
+    """Of the commitment to the data; a run that goes on has the data it began with. With secure noise none does."""
+    if watch.folder is None or secure.is_secure(algorithm.setup):
         return commitment.new_key()
     return commitment.begin(Path(watch.folder), problem, resume=watch.resume)
 
