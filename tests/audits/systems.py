@@ -64,11 +64,12 @@ def attacked(
     targets: tuple[int, ...] | None = None,
     coalition: tuple[int, ...] | None = None,
     share: float = 1.0,
+    seed: int = 0,
 ) -> Gathered:
     """All runs of all audits at once."""
     nodes = np.arange(problem.nodes)
     planted = canaries.draw(algorithm, tuple(nodes) if targets is None else targets, problem.dim, runs, share, seed=5)
-    return gather(System(algorithm, actual, problem, planted, nodes), coalition)
+    return gather(System(algorithm, actual, problem, planted, nodes, seed), coalition)
 
 
 def audits(gathered: Gathered, runs: int) -> Iterator[Gathered]:
@@ -78,7 +79,7 @@ def audits(gathered: Gathered, runs: int) -> Iterator[Gathered]:
         these = slice(start, start + runs)
         signals = gathered.following
         signals = signals._replace(**{name: getattr(signals, name)[..., these, :] for name in by_run})
-        signals = signals._replace(elsewhere=gathered.following.elsewhere[..., : 0 if start else None, :])
+        signals = signals._replace(elsewhere=gathered.following.elsewhere[..., : 0 if start else runs, :])
         held = gathered.held
         yield gathered._replace(
             canaries=gathered.canaries.of_runs(list(range(start, start + runs))),

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from murmurcast.algorithms.base import Algorithm
+from murmurcast.audits import adversaries
 from murmurcast.audits.audit import audit
 from murmurcast.audits.clipping import try_hostile_data
+from murmurcast.audits.transcript import bytes_of_tape
 from murmurcast.problems.softmax import SoftmaxRegression
 from tests.audits import faults
 from tests.audits.systems import (
@@ -70,8 +72,8 @@ def test_noise_that_is_not_as_claimed_is_caught(name: str, count: int) -> None:
 def test_gradients_at_the_own_point_sold_as_mixed_are_caught(count: int) -> None:
     algorithm, problem = claimed_of_records(), softmax()
     actual = faults.own_point_sold_as_mixed(algorithm)
-    for _ in range(1 if count == FEW else count):
-        found = checks(attacked(algorithm, actual, problem, RECORD_RUNS))
+    for number in range(1 if count == FEW else count):
+        found = checks(attacked(algorithm, actual, problem, RECORD_RUNS, seed=number * RECORD_RUNS))
         assert [check.name for check in found if check.refutes] == ["where gradients are taken"]
 
 
@@ -119,6 +121,20 @@ def test_a_verdict_names_the_fault_and_what_was_looked_at() -> None:
     assert (honest.verdict, honest.targets, honest.unseen) == ("not falsified", (0, 1, 2, 3, 4), ())
     assert "all nodes" in dict(honest.summary)["Verdict"]
     assert "at any one node, even in a single epoch" in dict(honest.summary)["Power"]
+
+
+def test_runs_in_several_groups_are_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where memory does not hold all runs at once, nothing else changes."""
+    algorithm, problem = claimed_of_records(), softmax()
+    at_once = attacked(algorithm, algorithm, problem, 130)
+    monkeypatch.setattr(adversaries, "_MAX_TAPE_BYTES", 128 * bytes_of_tape(algorithm, problem))
+    in_groups = attacked(algorithm, algorithm, problem, 130)
+    assert at_once.following.elsewhere.shape[-2] == in_groups.following.elsewhere.shape[-2] == 125
+    for one, other in zip(at_once.following, in_groups.following, strict=True):
+        if np.asarray(one).dtype.kind == "f":
+            np.testing.assert_allclose(one, other, atol=1e-3)
+    np.testing.assert_allclose(at_once.heard[0].readings, in_groups.heard[0].readings, atol=1e-3)
+    assert not any(check.refutes for check in checks(in_groups))
 
 
 @pytest.mark.slow

@@ -171,11 +171,11 @@ def own_points(
 
 
 def joined(parts: list[Following]) -> Following:
-    """The same of several groups of runs."""
+    """The same of several groups of runs; `elsewhere`, of which few are needed, of the first."""
     first = parts[0]
     by_run = {
         name: np.concatenate([getattr(part, name) for part in parts], axis=-2)
-        for name in ("surprises", "noise", "bits", "moved", "own", "elsewhere", "published")
+        for name in ("surprises", "noise", "bits", "moved", "own", "published")
     }
     return first if len(parts) == 1 else first._replace(**by_run)
 
