@@ -7,9 +7,11 @@ busy machine that took ten times the processor time. Products of small matrices 
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any, Protocol, TypeVar
+
+_SMALL = 300  # rows: from here on a second thread is worth waiting for
 
 Item_contra = TypeVar("Item_contra", contravariant=True)
 Item = TypeVar("Item")
@@ -30,6 +32,11 @@ def one_blas_thread() -> Iterator[None]:
     """Within it, NumPy's products take one thread."""
     with _controller().limit(limits=1, user_api="blas"):
         yield
+
+
+def threads_for(size: int) -> AbstractContextManager[None]:
+    """Within it, NumPy's products of matrices [size, size] take one thread where they are small."""
+    return one_blas_thread() if size <= _SMALL else nullcontext()
 
 
 def side_by_side(work: Work[Item, Found], items: Iterable[Item]) -> Iterator[Found]:

@@ -131,8 +131,9 @@ def test_runs_in_several_groups_are_those_of_one(monkeypatch: pytest.MonkeyPatch
     in_groups = attacked(algorithm, algorithm, problem, 130)
     assert at_once.following.elsewhere.shape[-2] == in_groups.following.elsewhere.shape[-2] == 125
     for one, other in zip(at_once.following, in_groups.following, strict=True):
-        if np.asarray(one).dtype.kind == "f":
-            np.testing.assert_allclose(one, other, atol=1e-3)
+        left, right = (np.asarray(side) for side in (one, other))
+        if left.dtype.kind == "f":
+            np.testing.assert_allclose(left.astype(np.float64), right.astype(np.float64), atol=1e-3)
     np.testing.assert_allclose(at_once.heard[0].readings, in_groups.heard[0].readings, atol=1e-3)
     assert not any(check.refutes for check in checks(in_groups))
 

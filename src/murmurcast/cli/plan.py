@@ -47,7 +47,7 @@ def plan(
     ] = None,
     collusion: Annotated[
         HowMuch,
-        typer.Option(help="What every receiver alone and pairs learn: as many as two seconds allow, all, or none."),
+        typer.Option(help="What every receiver alone and pairs learn: as many as a second allows, all, or none."),
     ] = HowMuch.QUICK,
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw network and epsilon matrix as .png, .pdf or .svg.")

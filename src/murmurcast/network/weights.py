@@ -12,6 +12,7 @@ from scipy.sparse.linalg import spsolve
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast._threads import threads_for
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 
@@ -155,13 +156,14 @@ def z_diagonal(weights: csr_array, epochs: int, start: Z) -> FloatArray:
     step = weights.toarray() if weights.nnz * 8 > nodes * nodes else weights
     z = np.eye(nodes)
     diagonal = np.empty((epochs, nodes))
-    for epoch in range(epochs):
-        diagonal[epoch] = z.diagonal()
-        following = step @ z
-        if (np.abs(following - z) <= 4e-16 * z).all():  # of each entry: z may be tiny, and is divided by
-            diagonal[epoch + 1 :] = diagonal[epoch]
-            break
-        z = following
+    with threads_for(nodes):
+        for epoch in range(epochs):
+            diagonal[epoch] = z.diagonal()
+            following = step @ z
+            if (np.abs(following - z) <= 4e-16 * z).all():  # of each entry: z may be tiny, and is divided by
+                diagonal[epoch + 1 :] = diagonal[epoch]
+                break
+            z = following
     return _check.frozen(diagonal)
 
 
@@ -205,7 +207,8 @@ def mixing_rate(weights: csr_array) -> MixingRate:
     _check_dense("the mixing rate", weights.shape[0])
     dense = weights.toarray()
     deviation = dense - perron(weights)[None, :]
-    values, vectors = np.linalg.eig(deviation)
+    with threads_for(len(deviation)):
+        values, vectors = np.linalg.eig(deviation)
     rate = float(np.abs(values).max())
     if rate >= 1 - 1e-12:
         raise Error(

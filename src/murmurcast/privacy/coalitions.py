@@ -16,9 +16,9 @@ from murmurcast._progress import Count, quiet
 from murmurcast._threads import side_by_side
 from murmurcast.privacy import linear
 
-QUICK = 2.0  # seconds for all of it, unless everything is asked for
-_FOR_RECEIVERS = 1.5  # of them
-_PER_EPOCH, _PER_PRODUCT = 1.5e-4, 2.2e-10  # seconds an epoch, and per nodes^3, on a machine with other work to do
+QUICK = 1.0  # seconds for all of it, unless everything is asked for
+_FOR_RECEIVERS = 0.75  # of them
+_PER_EPOCH, _PER_PRODUCT = 1.5e-4, 2.2e-10  # seconds an epoch, and per nodes^3, on a core with nothing else to do
 
 
 class Collusion(NamedTuple):
