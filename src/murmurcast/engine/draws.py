@@ -119,7 +119,8 @@ def draw_all(
     """
     size, several, own_pairs = place
     draw, then = source.draw, epoch - source.epochs_ago
-    keys = noise.draw_key(roots, then, source.round_number, source.draw_number)
+    # Seed by seed: over all seeds at once, XLA derives the keys again for every number that is drawn.
+    keys = jax.vmap(lambda root: noise.draw_key(root, then, source.round_number, source.draw_number))(roots)
     stream, law = noise.stream(keys, size), _LAWS[draw.law]
     owner = numbers
     if draw.per == "link":
