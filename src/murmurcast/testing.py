@@ -50,7 +50,7 @@ def check_algorithm(method: Method | Make, *, network: Network | None = None) ->
     """
     tried = method if isinstance(method, Method) else Method("", method, "", "it brings no account", "")
     on = network or Network(gains=np.array(_GAINS), power=np.array([1.0, 2.0, 0.5, 1.5, 0.8]))
-    problem = Quadratic.random(on.nodes, _DIM, seed=1, ball=_RADIUS)
+    problem = Quadratic.random(on.nodes, _DIM, seed=1, ball=_RADIUS if tried.projects else None)
     made = [tried.make(_setup(tried, on, problem, epsilon)) for epsilon in (1.0, 5.0)]
     for algorithm in made:
         _require(isinstance(algorithm, Algorithm), f"it makes {type(algorithm).__name__}", "return an Algorithm")

@@ -5,7 +5,7 @@ trust what made the run is the point.
 """
 
 from collections.abc import Collection
-from typing import NoReturn, Protocol
+from typing import Literal, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from murmurcast.privacy.releases import exposed_ratio as exposed_ratio
 TOLERANCE = 1e-9  # relative: far above rounding, far below any change that matters
 _Z_TOLERANCE = 1e-7  # relative: where nodes hardly mix, other machines round z to other digits
 _EPOCHS_PER_CHUNK = 4096
+Sums = Literal["rows", "columns", "both"]
 
 
 class LedgerTables(Protocol):
@@ -62,6 +63,10 @@ class LedgerTables(Protocol):
         """Whether it has a word or number of this name."""
         ...
 
+    def ndim(self, name: str) -> int:
+        """How many dimensions a table has."""
+        ...
+
     def per_node(self, name: str, *, infinite: bool = False) -> FloatArray:
         """[nodes] numbers of 0 or more."""
         ...
@@ -74,6 +79,10 @@ class LedgerTables(Protocol):
         """[rows, nodes] numbers of 0 or more."""
         ...
 
+    def link_table(self, name: str) -> FloatArray:
+        """[rows, nodes, links] numbers of 0 or more."""
+        ...
+
     def sends(self, round_name: str) -> FloatArray | None:
         """[rows, nodes] 1 while a node sends, 0 once it has dropped out; None where nobody drops out."""
         ...
@@ -82,8 +91,11 @@ class LedgerTables(Protocol):
         """Sender, receiver and gain of every link of a round, each [links]."""
         ...
 
-    def require_rounds(self, **rounds: str) -> None:
-        """The run had these rounds and no others, each with the draws that it names, as the ledger words them."""
+    def require_rounds(self, *, start_gradients: int = 0, **rounds: str) -> None:
+        """The run had these rounds and no others, each with the draws that it names, as the ledger words them.
+
+        So many gradients were taken at the public start, before the first message.
+        """
         ...
 
     def require_tables(self, *names: str) -> None:
@@ -205,6 +217,88 @@ def require_row_stochastic(ledger: LedgerTables, amplitude: FloatArray, sends: F
         arriving = np.bincount(receiver, gain * loud[sender], ledger.nodes)
         if not np.allclose(factor * arriving * here, share * here, rtol=TOLERANCE, atol=TOLERANCE):
             ledger.refuse("has amplitudes, gains and model_receiving_heard that do not belong together")
+
+
+def by_epoch(ledger: LedgerTables, name: str) -> FloatArray:
+    """[epochs] or [epochs, nodes] numbers of 0 or more, whichever the ledger has."""
+    if ledger.ndim(name) == 1:
+        return ledger.per_epoch(name)
+    return np.asarray(row_of(ledger.table(name), np.arange(1, ledger.epochs + 1)))
+
+
+def loudest(ledger: LedgerTables, name: str) -> FloatArray:
+    """[nodes] the largest amplitude of a node's signals, of a table that is the same in all epochs."""
+    found = ledger.table(name) if ledger.ndim(name) == 2 else ledger.link_table(name).max(axis=2)
+    if len(found) > 1 or not (found > 0).all():
+        ledger.refuse(f"has a 0 in {name}, or changes it over epochs")
+    return np.asarray(found[0])
+
+
+def require_weights(ledger: LedgerTables, round_name: str, sums: Sums) -> csr_array:
+    """[receiver, sender] the weights that a round's tables make of its links; what should sum to 1 does.
+
+    Of the tables that `murmurcast.algorithms.mixer` makes: by air, orthogonal access or slots. So a mixed point is made
+    of what was sent, the node's own noisy signal among it as it was sent.
+    """
+    kind = ledger.text(f"{round_name}_channel", ("air", "links", "slots"))
+    sender, receiver, gain = ledger.links(round_name)
+    loud, factor = f"{round_name}_sending_amplitude", f"{round_name}_receiving_heard"
+    order = np.lexsort((receiver, sender))  # as a node's row of gains has them
+    sender, receiver, gain = sender[order], receiver[order], gain[order]
+    amplitude, heard = loudest(ledger, loud)[sender], np.ones(1)
+    if kind == "slots":
+        slot = _places(sender, ledger.nodes)
+        amplitude = _entries(ledger, loud, sender, slot)
+    if kind == "links":
+        by_receiver = np.lexsort((sender, receiver))
+        place = np.empty(len(sender), np.int64)
+        place[by_receiver] = _places(receiver[by_receiver], ledger.nodes)
+        heard = _entries(ledger, factor, receiver, place)
+    else:
+        heard = constant(ledger, factor)[receiver]
+    first = amplitude[np.searchsorted(sender, np.arange(ledger.nodes))] if kind == "slots" else loudest(ledger, loud)
+    own = constant_or_zero(ledger, f"{round_name}_receiving_kept") * first
+    weights = csr_array((heard * gain * amplitude, (receiver, sender)), (ledger.nodes, ledger.nodes))
+    weights = csr_array(weights + diags_array(own))
+    for name, axis in (("rows", 1), ("columns", 0)):
+        if sums in (name, "both") and not np.allclose(weights.sum(axis=axis), 1, rtol=0, atol=TOLERANCE):
+            ledger.refuse(f"has amplitudes, gains and factors of round {round_name} whose {name} do not sum to 1")
+    return weights
+
+
+def require_same(ledger: LedgerTables, name: str, other: str) -> None:
+    """Two tables hold the same numbers."""
+    one, two = (
+        ledger.table(each) if ledger.ndim(each) == 2 else ledger.link_table(each) for each in (name, other)
+    )
+    if not np.array_equal(one, two):
+        ledger.refuse(f"has other numbers in {name} than in {other}")
+
+
+def constant_or_zero(ledger: LedgerTables, name: str) -> FloatArray:
+    """[nodes] a table that is the same in all epochs, of numbers of 0 or more."""
+    found = ledger.table(name)
+    if len(found) > 1:
+        ledger.refuse(f"has {name} that changes over epochs")
+    return found[0]
+
+
+def _places(owner: "NDArray[np.int64]", nodes: int) -> "NDArray[np.int64]":
+    """[links] which of its owner's links each is, from 0; links sorted by owner."""
+    first = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=nodes))[:-1]])
+    return np.asarray(np.arange(len(owner)) - first[owner])
+
+
+def _entries(
+    ledger: LedgerTables, name: str, owner: "NDArray[np.int64]", place: "NDArray[np.int64]"
+) -> FloatArray:
+    table = ledger.link_table(name)
+    if len(table) > 1 or place.max() >= table.shape[2]:
+        ledger.refuse(f"has a {name} that does not fit its links")
+    found = table[0, owner, place]
+    if not (found > 0).all():
+        ledger.refuse(f"has a 0 in {name}")
+    return np.asarray(found)
 
 
 def require_z(ledger: LedgerTables, amplitude: FloatArray, starts: tuple[Z, ...]) -> None:

@@ -3,95 +3,54 @@
     x_i <- sum_j a_ij x_j - gamma_t s_i                                           message 1: x
     s_i <- sum_j a_ij s_j + g_i(x_i)/z_ii,t+1 - g_i(old x_i)/z_ii,t               message 2: s, s_1 = g(x_1)
 
-Weights: the row-stochastic A of the gains, a_ij = h_ji sqrt(p_j)/(c_i R); z_{t+1} = A z_t, z_1 = I, is free of data and
-worked out beforehand. The trackers' mean under A's left Perron vector is the sum of all gradients, so steps are about
-as many times longer as there are nodes.
-Noise: none, so nothing is promised. Channel uses: 2 per epoch.
+Weights: row-stochastic, a_ij = h_ji sqrt(p_j)/(c_i R); z_{t+1} = A z_t, z_1 = I, is free of data and worked out
+beforehand. The trackers' mean under A's left Perron vector is the sum of all gradients, so steps are about as many times
+longer as there are nodes. Nothing is projected.
+Noise: none, so nothing is promised. Channel uses: 2 messages per epoch.
 """
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
-
-from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Local, Round
+from murmurcast.algorithms.base import Algorithm, Publish
+from murmurcast.algorithms.gossip import newest, require_unbounded, steps_of
 from murmurcast.algorithms.method import Method
-from murmurcast.algorithms.tables import Leaf, mixing_factors, same_always
-from murmurcast.algorithms.tracking import State, begin
-from murmurcast.channels.air import Air
-from murmurcast.network.weights import mixing, normaliser, z_diagonal
+from murmurcast.algorithms.mixer import Access, mixer
+from murmurcast.algorithms.tracking import Tracked, begin_hiding_nothing, factor_setting, following_rounds
+from murmurcast.network.weights import z_diagonal
 from murmurcast.planning.setup import Setup
 
-if TYPE_CHECKING:
-    import jax
 
-
-class Sending(NamedTuple):
-    """amplitude: sqrt(p), of what is sent."""
-
-    amplitude: Leaf
-
-
-class Moving(NamedTuple):
-    """1/(c R) of what is heard, (1 - d/R)/sqrt(p) of what is sent, and the step."""
-
-    heard: Leaf
-    kept: Leaf
-    step: Leaf
-
-
-class Tracking(NamedTuple):
-    """The same for trackers, with z before and after the epoch."""
-
-    heard: Leaf
-    kept: Leaf
-    z: Leaf
-    next_z: Leaf
-
-
-def frost(setup: Setup) -> Algorithm:
+def frost(setup: Setup, *, access: Access = "air", step_factor: Any = 1.0, publish: Publish = "last") -> Algorithm:
     """FROST.
 
     Args:
         setup: Network and schedule are taken from it. A constant schedule converges linearly.
+        access: How neighbours are heard.
+        step_factor: Of the steps: one number, or one for each node, which need not agree on a step.
+        publish: "last", the newest x, or "average" of all of them.
 
     Guarantees:
         None: nothing is hidden.
     """
-    network, epochs = setup.network, setup.schedule.epochs
-    made = mixing(network, np.ones(network.nodes), normaliser(network, "lazy"))
-    z: FloatArray = z_diagonal(made.weights, epochs + 1, "recursive")
-    amplitude = np.sqrt(network.power)
-    heard, kept = mixing_factors(network, made, amplitude)
+    tracked = row_tracked(setup, "frost", access, step_factor, publish)
+    settings = {"access": access, "step_factor": factor_setting(step_factor), "publish": publish}
+    return Algorithm("frost", setup, following_rounds(tracked), settings, begin_hiding_nothing)
 
-    def send_model(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax.Array:  # noqa: ARG001
-        return here.amplitude * state.own
 
-    def send_tracker(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax.Array:  # noqa: ARG001
-        return here.amplitude * state.tracker
-
-    def move(here: Moving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:  # noqa: ARG001
-        own = here.heard * heard + here.kept * sent - here.step * state.tracker
-        return state._replace(own=own, published=own)
-
-    def track(here: Tracking, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:
-        gradient = local.gradient_at_private(state.own)
-        mixed = here.heard * heard + here.kept * sent
-        return state._replace(tracker=mixed + gradient / here.next_z - state.gradient / here.z, gradient=gradient)
-
-    channel, sending = Air(network.gains), Sending(same_always(amplitude))
-    model = Round("model", channel, NO_DRAWS, sending, Moving(heard, kept, setup.schedule.steps), send_model, move)
-    tracking = Tracking(heard, kept, z[:-1], z[1:])
-    tracker = Round("tracker", channel, NO_DRAWS, sending, tracking, send_tracker, track)
-    return Algorithm("frost", setup, (model, tracker), {}, begin)
+def row_tracked(setup: Setup, name: str, access: Access, step_factor: Any, publish: Publish) -> Tracked:
+    """Models and trackers by the same row-stochastic weights, gradients divided by z."""
+    require_unbounded(setup, name, "a projected model would not follow its tracker")
+    by = mixer(setup, "row", access)
+    z = z_diagonal(by.weights, setup.schedule.epochs + 1, "recursive")
+    return Tracked(by, by, steps_of(setup, step_factor), z, newest(setup, publish))
 
 
 METHOD = Method(
     name="frost",
     make=frost,
-    summary="gradient tracking with row-stochastic weights; exact with constant steps",
+    summary="gradient tracking with row-stochastic weights; exact with constant steps, nothing hidden",
     account="no noise is sent",
     reference="Xin, Xi, Khan: FROST, fast row-stochastic optimization with uncoordinated step-sizes, 2019",
+    needs="no ball or box",
+    projects=False,
 )

@@ -42,10 +42,12 @@ class Method(NamedTuple):
             stands between it and a promise.
         reference: Where it was published.
         promises: Against whom, in words; empty where nothing is promised.
+        otherwise: Why nothing is promised where its options leave it without a promise.
         formula: What its account comes to, in symbols.
         needs: What it asks of the network, in words; empty for nothing but what every network is.
         secure: Whether it can draw its noise on a grid, as secure noise needs.
         sends: Whether anything leaves a node.
+        projects: Whether it can keep models within a ball or a box.
         noise_sent: How much noise a ledger claims, for comparison with the energy that was sent; None where that is
             not known.
     """
@@ -56,10 +58,12 @@ class Method(NamedTuple):
     account: Account | str
     reference: str
     promises: str = ""
+    otherwise: str = ""
     formula: str = "mu_j^2 = sum over epochs of (what one unit's data moves / the noise that hides it)^2"
     needs: str = ""
     secure: bool = False
     sends: bool = True
+    projects: bool = True
     noise_sent: NoiseSent | None = None
 
     @property

@@ -16,8 +16,8 @@ def why_nothing(algorithm: Algorithm, problem: Clipped) -> str:
     """What stands between a run and a promise; empty where something is promised."""
     name = algorithm.name
     if not algorithm.releases:
-        known = registry.find(name).reason if name in registry.NAMES else ""
-        return known or "it brings no account of what it releases"
+        method = registry.find(name) if name in registry.NAMES else None
+        return (method.reason or method.otherwise if method else "") or "it brings no account of what it releases"
     if algorithm.has_lost_its_proof:
         return "its setup, init, send or update is not the one that its promise was proved for"
     if name in registry.NAMES and not algorithm.is_as_proved:

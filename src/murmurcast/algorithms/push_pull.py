@@ -1,88 +1,77 @@
-"""Push-pull: gradient tracking with two weight matrices, for networks with one-way links.
+"""Push-pull and AB: gradient tracking that pulls models with rows and pushes trackers with columns.
 
-    x_i <- sum_j a_ij (x_j - gamma_t y_j)                             message 1: x - gamma y, pulled with rows
-    y_i <- sum_j b_ij y_j + g_i(x_i) - g_i(old x_i)                   message 2: y, pushed with columns; y_1 = g(x_1)
+    push-pull:  x_i <- sum_j a_ij (x_j - gamma_t y_j)          ab:  x_i <- sum_j a_ij x_j - gamma_t y_i          message 1
+    y_i <- sum_j b_ij y_j + g_i(x_i) - g_i(old x_i)            y_1 = g(x_1)                                      message 2
 
 Weights: A is row-stochastic, a_ij = h_ji sqrt(p_j)/(c_i R); B is column-stochastic, b_ij = (d_j/R) h_ji/H_j: the same
-gains with other amplitudes. The sum of all y is the sum of all gradients in every epoch.
-Noise: none, so nothing is promised. Channel uses: 2 per epoch.
+gains with other amplitudes. The sum of all y is the sum of all gradients in every epoch. Links may go one way. Nothing
+is projected. AB is unstable at steps that push-pull still takes.
+Noise: none, so nothing is promised. Channel uses: 2 messages per epoch.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
-from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Local, Round
+from murmurcast import _check
+from murmurcast.algorithms.base import Algorithm, Publish
+from murmurcast.algorithms.gossip import newest, require_unbounded, steps_of
 from murmurcast.algorithms.method import Method
-from murmurcast.algorithms.tables import Leaf, mixing_factors, same_always
-from murmurcast.algorithms.tracking import MixingFactors, State, begin
-from murmurcast.channels.air import Air
-from murmurcast.network.weights import column_mixing, mixing, normaliser
+from murmurcast.algorithms.mixer import Access, mixer
+from murmurcast.algorithms.tracking import Tracked, begin_hiding_nothing, factor_setting, following_rounds, pulling_rounds
 from murmurcast.planning.setup import Setup
 
-if TYPE_CHECKING:
-    import jax
+Form = Literal["push-pull", "ab"]
 
 
-class Pulling(NamedTuple):
-    """Constants of x - gamma y: the amplitude sqrt(p), and the step."""
-
-    amplitude: Leaf
-    step: Leaf
-
-
-class Pushing(NamedTuple):
-    """amplitude: q_j, scaled for all alike so that nobody exceeds sqrt(p)."""
-
-    amplitude: Leaf
-
-
-def push_pull(setup: Setup) -> Algorithm:
-    """Push-pull.
+def push_pull(
+    setup: Setup,
+    *,
+    form: Form = "push-pull",
+    access: Access = "air",
+    step_factor: Any = 1.0,
+    publish: Publish = "last",
+) -> Algorithm:
+    """Push-pull, or AB.
 
     Args:
         setup: Network and schedule are taken from it. A constant schedule converges linearly.
+        form: "push-pull", whose models are mixed after the step, or "ab", whose models are mixed before it.
+        access: How neighbours are heard.
+        step_factor: Of the steps: one number, or one for each node, which need not agree on a step.
+        publish: "last", the newest x, or "average" of all of them.
 
     Guarantees:
         None: nothing is hidden.
     """
-    network, nodes = setup.network, setup.network.nodes
-    rows = mixing(network, np.ones(nodes), normaliser(network, "lazy"))
-    columns = column_mixing(network)
-    loudness = np.sqrt(network.power)
-    scale = float((loudness / columns.amplitude).min())  # public, the same for all
+    tracked = push_pull_tracked(setup, "push-pull", access, step_factor, publish)
+    settings = {"form": form, "access": access, "step_factor": factor_setting(step_factor), "publish": publish}
+    return Algorithm("push-pull", setup, _ROUNDS[require_form(form)](tracked), settings, begin_hiding_nothing)
 
-    def send_model(here: Pulling, state: State, drawn: dict[str, jax.Array]) -> jax.Array:  # noqa: ARG001
-        return here.amplitude * (state.own - here.step * state.tracker)
 
-    def send_tracker(here: Pushing, state: State, drawn: dict[str, jax.Array]) -> jax.Array:  # noqa: ARG001
-        return here.amplitude * state.tracker
+def push_pull_tracked(setup: Setup, name: str, access: Access, step_factor: Any, publish: Publish) -> Tracked:
+    """Models by row-stochastic weights, trackers by column-stochastic ones."""
+    require_unbounded(setup, name, "a projected model would not follow its tracker")
+    rows, columns = mixer(setup, "row", access), mixer(setup, "column", access)
+    undivided = np.ones((1, setup.network.nodes))
+    return Tracked(rows, columns, steps_of(setup, step_factor), undivided, newest(setup, publish))
 
-    def pull(here: MixingFactors, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:  # noqa: ARG001
-        own = here.heard * heard + here.kept * sent
-        return state._replace(own=own, published=own)
 
-    def push(here: MixingFactors, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:
-        gradient = local.gradient_at_private(state.own)
-        mixed = here.heard * heard + here.kept * sent
-        return state._replace(tracker=mixed + gradient - state.gradient, gradient=gradient)
+def require_form(form: str) -> str:
+    """The form is a known one."""
+    _check.one_of(("push-pull", "ab"), form=form)
+    return form
 
-    pulling = Pulling(same_always(loudness), setup.schedule.steps)
-    pulled = MixingFactors(*mixing_factors(network, rows, loudness))
-    pushing = Pushing(same_always(scale * columns.amplitude))
-    own = (1 - network.degree / columns.normaliser) / (scale * columns.amplitude)
-    pushed = MixingFactors(same_always(np.full(nodes, 1 / scale)), same_always(own))
-    model = Round("model", Air(network.gains), NO_DRAWS, pulling, pulled, send_model, pull)
-    tracker = Round("tracker", Air(network.gains), NO_DRAWS, pushing, pushed, send_tracker, push)
-    return Algorithm("push-pull", setup, (model, tracker), {}, begin)
 
+_ROUNDS = {"push-pull": pulling_rounds, "ab": following_rounds}
 
 METHOD = Method(
     name="push-pull",
     make=push_pull,
-    summary="gradient tracking that pulls models and pushes trackers; exact with constant steps",
+    summary="gradient tracking that pulls models and pushes trackers; exact with constant steps, nothing hidden",
     account="no noise is sent",
-    reference="Pu, Shi, Xu, Nedic: Push-pull gradient methods for distributed optimization in networks, 2021",
+    reference="Pu, Shi, Xu, Nedic: Push-pull gradient methods for distributed optimization in networks, 2021; AB: Xin, "
+    "Khan: A linear algorithm for optimization over directed graphs with geometric convergence, 2018",
+    needs="no ball or box",
+    projects=False,
 )

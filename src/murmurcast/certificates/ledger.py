@@ -96,6 +96,17 @@ class Ledger(NamedTuple):
             self.refuse(f"has {name} of shape {found.shape}, expected 1 to {self.epochs} rows of {self.nodes} nodes")
         return self._numbers(name, found.dims, (found.shape[0], self.nodes))
 
+    def ndim(self, name: str) -> int:
+        """How many dimensions a table has."""
+        return self._variable(name).ndim
+
+    def link_table(self, name: str) -> FloatArray:
+        """[rows, nodes, links] numbers of 0 or more; the last row stands for all later epochs."""
+        found = self._variable(name)
+        if found.ndim != 3 or found.dims[1] != "node" or not 1 <= found.shape[0] <= self.epochs:
+            self.refuse(f"has {name} of shape {found.shape}, expected rows of {self.nodes} nodes and their links")
+        return self._numbers(name, found.dims, (found.shape[0], self.nodes, found.shape[2]))
+
     def sends(self, round_name: str) -> FloatArray | None:
         """[rows, nodes] 1 while a node sends, 0 once it has dropped out; None where nobody drops out.
 
@@ -137,15 +148,15 @@ class Ledger(NamedTuple):
         """Whether there is a word or number of this name."""
         return name in self.data.attrs
 
-    def require_rounds(self, **rounds: str) -> None:
-        """The run had these rounds and no others, each with the draws that it names; no gradient came before them."""
+    def require_rounds(self, *, start_gradients: int = 0, **rounds: str) -> None:
+        """The run had these rounds and no others, with the draws they name, and so many gradients before them."""
         if self.text("rounds").split() != list(rounds):
             self.refuse(f'has the rounds "{self.text("rounds")}", expected {" ".join(rounds)}')
         for name, words in rounds.items():
             if self.text(f"{name}_draws") != words:
                 self.refuse(f'draws "{self.text(f"{name}_draws")}" in round {name}, expected "{words}"')
-        if not same(0, self.data.attrs.get("start_gradients")):
-            self.refuse("has a gradient at the start, which this method does not take")
+        if not same(start_gradients, self.data.attrs.get("start_gradients")):
+            self.refuse(f"does not have {start_gradients} gradients at the start, as many as this method takes there")
 
     def require_tables(self, *names: str) -> None:
         """These and no other tables of what is sent and received: what is not known here cannot be accounted for."""

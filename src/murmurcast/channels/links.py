@@ -7,10 +7,8 @@ receiver" takes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 from scipy.sparse import csr_array
 
 from murmurcast.channels.air import Sparse
@@ -24,6 +22,7 @@ from murmurcast.channels.base import (
     most_links,
     padded,
 )
+from murmurcast.channels.colouring import slots_of_senders
 
 if TYPE_CHECKING:
     import jax
@@ -46,9 +45,7 @@ class Links:
     @property
     def uses(self) -> int:
         """Colours of the senders."""
-        return _colours(
-            self.gains.shape[0], *(part.astype(np.int64).tobytes() for part in (self.gains.indptr, self.gains.indices))
-        )
+        return slots_of_senders(self.gains)
 
     @property
     def neighbours(self) -> int:
@@ -77,17 +74,3 @@ class Links:
     def entries(self) -> Entries:
         """Links."""
         return link_entries(self.gains)
-
-
-@lru_cache
-def _colours(nodes: int, indptr: bytes, indices: bytes) -> int:
-    """How many slots a greedy colouring of senders with a common receiver takes; nodes send and hear at once."""
-    import networkx as nx
-
-    starts, receivers = (np.frombuffer(part, np.int64) for part in (indptr, indices))
-    hears = csr_array((np.ones(len(receivers)), receivers, starts), (nodes, nodes))
-    together = csr_array(hears @ hears.T)
-    together.setdiag(0)
-    together.eliminate_zeros()
-    colours = nx.greedy_color(nx.from_scipy_sparse_array(together), strategy="largest_first")
-    return int(max(colours.values())) + 1

@@ -1,4 +1,7 @@
-"""Slots: one channel use per receiver; in i's slot every neighbour j sends a signal made for i alone."""
+"""Slots: in receiver i's slot every neighbour j sends a signal made for i alone.
+
+Receivers that no sender has in common share a slot: as many channel uses as a greedy colouring takes.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from murmurcast.channels.base import (
     most_links,
     padded,
 )
+from murmurcast.channels.colouring import slots_of_receivers
 
 if TYPE_CHECKING:
     import jax
@@ -40,8 +44,8 @@ class Slots:
 
     @property
     def uses(self) -> int:
-        """One for every receiver."""
-        return int(self.gains.shape[0])
+        """Colours of the receivers."""
+        return slots_of_receivers(self.gains)
 
     @property
     def signals(self) -> int:

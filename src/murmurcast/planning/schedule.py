@@ -1,7 +1,7 @@
 """When a run steps how far, and how its noise follows: gamma_t and sigma_t for epochs t = 1..T."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 
 Decay = Literal["sqrt", "linear", "constant"]
-NoiseTiming = Literal["paper", "aligned"]
+NoiseTiming = Literal["paper", "aligned", "quiet-start"]
 MAX_EPOCHS = 10_000_000
 _EXPONENT = {"sqrt": 0.5, "linear": 1.0, "constant": 0.0}
 
@@ -25,7 +25,8 @@ class Schedule:
         step: gamma_1.
         decay: gamma_t = step / sqrt(t) ("sqrt"), step / t ("linear") or step ("constant").
         noise_timing: "paper": sigma_t = q gamma_t. "aligned": sigma_{t+1} = q gamma_t (and sigma_1 = q gamma_1),
-            because the noise that protects gradient t is drawn in epoch t + 1.
+            because the noise that protects gradient t is drawn in epoch t + 1. "quiet-start": the same with sigma_1 = 0,
+            because the first message is free of data.
         noise_to_step: q, noise std over step: one number, one per node, or "auto" for the least noise that meets a
             total budget. None: "auto" for a total budget, 10 (the paper's) for a per-epoch one.
     """
@@ -48,7 +49,7 @@ class Schedule:
             _check.positive(noise_to_step=self.noise_to_step)
         for name, value, known in (
             ("decay", self.decay, _EXPONENT),
-            ("noise_timing", self.noise_timing, ("paper", "aligned")),
+            ("noise_timing", self.noise_timing, get_args(NoiseTiming)),
         ):
             if value not in known:
                 raise Error(f'{name} is "{value}"', hint=_check.nearest(value, known))
@@ -62,4 +63,7 @@ class Schedule:
     def noise_schedule(self) -> FloatArray:
         """[epochs] sigma_k,t / q_k, the same for all nodes."""
         steps = self.steps
-        return steps if self.noise_timing == "paper" else np.concatenate([steps[:1], steps[:-1]])
+        if self.noise_timing == "paper":
+            return steps
+        first = steps[:1] if self.noise_timing == "aligned" else np.zeros(1)
+        return np.concatenate([first, steps[:-1]])
