@@ -44,6 +44,8 @@ class Curve(NamedTuple):
 
     def mu_of_steps(self, epsilon: float, delta: float) -> float:
         """What a budget leaves for the gradient steps: the largest mu it allows, without what rounding takes."""
+        if self.laplace:
+            return max(_gaussian_mu(epsilon, delta), laplace.MU_OF_CONCENTRATED * discrete.mu(epsilon, delta))
         if self.source == "seeded":
             return _gaussian_mu(epsilon, delta)
         left = discrete.mu(epsilon, delta, self.samples) - self.rounding

@@ -19,10 +19,13 @@ from murmurcast._check import FloatArray
 from murmurcast.privacy import discrete, gaussian
 
 
+MU_OF_CONCENTRATED = math.sqrt(math.pi / 2)  # mu over sqrt(2 rho)
+
+
 def mu(ratio: FloatArray) -> FloatArray:
     """[nodes] from [epochs, nodes] ratios of move over scale."""
     with np.errstate(over="ignore"):
-        return np.asarray(math.sqrt(math.pi / 2) * np.sqrt(np.sum(np.square(ratio), axis=0)))
+        return np.asarray(MU_OF_CONCENTRATED * np.sqrt(np.sum(np.square(ratio), axis=0)))
 
 
 def epsilon(mu: ArrayLike, delta: float) -> FloatArray:
@@ -31,5 +34,5 @@ def epsilon(mu: ArrayLike, delta: float) -> FloatArray:
     Guarantees:
         Unit, adversary: whatever `mu` speaks of. Formula: see the module. Range: mu >= 0, 0 < delta < 1.
     """
-    concentrated = np.asarray(mu, np.float64) * math.sqrt(2 / math.pi)  # sqrt(2 rho)
+    concentrated = np.asarray(mu, np.float64) / MU_OF_CONCENTRATED  # sqrt(2 rho)
     return np.minimum(gaussian.epsilon(mu, delta), discrete.epsilon(concentrated, delta))
