@@ -65,7 +65,9 @@ def follow(
     for epoch in range(1, epochs + 1):
         signals = []
         for number, one in enumerate(algorithm.rounds):
-            here, there = (node.constants_at(jax.tree.map(jnp.asarray, t), epoch, nodes) for t in (one.sending, one.receiving))
+            here, there = (
+                node.constants_at(jax.tree.map(jnp.asarray, t), epoch, nodes) for t in (one.sending, one.receiving)
+            )
             drawn = {
                 name: given.draw(name, source.draw, epoch - source.epochs_ago)
                 for name, source in draws.sources(algorithm, number).items()

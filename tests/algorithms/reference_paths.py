@@ -11,8 +11,8 @@ import numpy as np
 
 import murmurcast as mc
 from murmurcast._check import FloatArray
-from murmurcast.planning.plan import Plan, PowerRule
 from murmurcast.network.weights import mixing, normaliser, perron, z_diagonal
+from murmurcast.planning.plan import Plan, PowerRule
 
 FILE = Path(__file__).parents[1] / "reference" / "methods.json"
 
@@ -37,7 +37,9 @@ def gradient(inputs: dict[str, Any], *, at_private: bool) -> Any:
     return partial(_logistic, features, labels, problem, inputs["clip"], at_private)
 
 
-def _logistic(features: Any, labels: Any, problem: dict[str, Any], clip: float | None, inside: bool, i: int, point: Any) -> Any:
+def _logistic(
+    features: Any, labels: Any, problem: dict[str, Any], clip: float | None, inside: bool, i: int, point: Any
+) -> Any:
     classes = problem["classes"]
     chances = jax.nn.softmax(features[i] @ point.reshape(classes, -1).T, axis=1)
     each = (chances - jax.nn.one_hot(labels[i], classes))[:, :, None] * features[i][:, None, :]
