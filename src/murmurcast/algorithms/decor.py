@@ -160,4 +160,5 @@ METHOD = Method(
     "decentralized learning, 2024",
     needs="two-way links",
     noise_sent=noise_sent,
+    side_vector="z",
 )

@@ -132,4 +132,5 @@ METHOD = Method(
     needs="two-way links, no ball or box, weights that pass its stability check",
     projects=False,
     noise_sent=noise_sent,
+    side_vector="z",
 )

@@ -53,4 +53,5 @@ METHOD = Method(
     reference="Xin, Xi, Khan: FROST, fast row-stochastic optimization with uncoordinated step-sizes, 2019",
     needs="no ball or box",
     projects=False,
+    side_vector="z",
 )

@@ -156,4 +156,5 @@ METHOD = Method(
     reference="after Gade, Vaidya: Private learning on networks, 2017 (its abstract); reference [10312089] of the "
     "paper was not found",
     needs="two-way links",
+    side_vector="z",
 )

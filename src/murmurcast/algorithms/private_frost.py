@@ -59,4 +59,5 @@ METHOD = Method(
     needs="no ball or box",
     projects=False,
     noise_sent=noise_sent,
+    side_vector="z",
 )

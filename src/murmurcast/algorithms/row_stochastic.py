@@ -81,4 +81,5 @@ METHOD = Method(
     account="no noise is sent",
     reference="Mai, Abed: Distributed optimization over directed graphs with row stochasticity, 2019 [MAI201994]; Xi, "
     "Mai, Abed, Khan, 2016 [7526803]; as the paper quotes them",
+    side_vector="z",
 )

@@ -132,4 +132,5 @@ METHOD = Method(
     reference="reference [9013030] of the paper; its recursion is inferred from the paper's eq. (2) and proof, not "
     "read in the source; [10552083] is of the same family, not identified",
     noise_sent=noise_sent,
+    side_vector="z",
 )

@@ -131,4 +131,5 @@ METHOD = Method(
     "gradient-push for strongly convex functions on time-varying directed graphs, 2016",
     needs="no ball or box",
     projects=False,
+    side_vector="y",
 )
