@@ -54,4 +54,5 @@ METHOD = Method(
     needs="no ball or box",
     projects=False,
     side_vector="z",
+    uses="2",
 )

@@ -69,4 +69,5 @@ METHOD = Method(
     "2021",
     needs="two-way links, no ball or box",
     projects=False,
+    uses="2",
 )

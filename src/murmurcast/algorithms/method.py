@@ -45,6 +45,7 @@ class Method(NamedTuple):
         otherwise: Why nothing is promised where its options leave it without a promise.
         formula: What its account comes to, in symbols.
         needs: What it asks of the network, in words; empty for nothing but what every network is.
+        uses: Channel uses per epoch, in words; with another access than by air, of each message as many as slots.
         secure: Whether it can draw its noise on a grid, as secure noise needs.
         sends: Whether anything leaves a node.
         projects: Whether it can keep models within a ball or a box.
@@ -63,6 +64,7 @@ class Method(NamedTuple):
     otherwise: str = ""
     formula: str = "mu_j^2 = sum over epochs of (what one unit's data moves / the noise that hides it)^2"
     needs: str = ""
+    uses: str = "1"
     secure: bool = False
     sends: bool = True
     projects: bool = True

@@ -60,4 +60,5 @@ METHOD = Method(
     projects=False,
     noise_sent=noise_sent,
     side_vector="z",
+    uses="2",
 )

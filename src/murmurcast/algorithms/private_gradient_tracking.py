@@ -71,4 +71,5 @@ METHOD = Method(
     needs="two-way links, no ball or box",
     projects=False,
     noise_sent=noise_sent,
+    uses="2",
 )

@@ -85,4 +85,5 @@ METHOD = Method(
     "Khan: A linear algorithm for optimization over directed graphs with geometric convergence, 2018",
     needs="no ball or box",
     projects=False,
+    uses="2",
 )
