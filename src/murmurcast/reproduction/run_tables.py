@@ -208,8 +208,8 @@ def certified(runs: Sequence[Run], budget: float) -> Finding:
         f"Certified, epsilon {budget:g} in all, {_CHOSEN}: the published models reach {_ended(ours)}. The same steps "
         f"without noise reach {free.mean[-1]:.3f}, {free.mean[-1] - ours.mean[-1]:.3f} more; no run without noise "
         f"reaches more than {best:.3f}. Exact diffusion on the same multicast (our own), with the same budget, steps "
-        f"and channel uses, reaches {_ended(diffusion)}. A trusted server with the same budget and a step of its own reaches "
-        f"{_ended(central)}.",
+        f"and channel uses, reaches {_ended(diffusion)}. A trusted server with the same budget and a step of its own "
+        f"reaches {_ended(central)}.",
     )
 
 
