@@ -60,7 +60,9 @@ def draws_of(algorithm: Algorithm, fresh: Fresh) -> DrawnPerRound:
 
     def drawn(name: str, source: draws.DrawnFrom) -> Any:
         place = (source.round_number, source.draw_number)
-        values = made.setdefault(place, fresh(name, source.draw))
+        if place not in made:
+            made[place] = fresh(name, source.draw)
+        values = made[place]
         ago = source.epochs_ago
         return values if not ago else jnp.concatenate([jnp.zeros_like(values[:ago]), values[:-ago]])
 
@@ -102,7 +104,7 @@ def _heard(channel: Any, sent: jax.Array, moment: Moment) -> jax.Array:
     lists, hear = channel.deliver(
         jax.tree.map(jnp.asarray, channel.lists(len(sent))), jnp.expand_dims(sent, seeds_at), moment, OneShard()
     )
-    return jax.vmap(hear)(lists).squeeze(1 if channel.neighbours is None else 2)
+    return jnp.squeeze(jax.vmap(hear)(lists), 1 if channel.neighbours is None else 2)
 
 
 def follow(

@@ -70,19 +70,19 @@ def work_of(inputs: Inputs) -> LocalWork:
 
 def noise_of(inputs: Inputs) -> Fresh:
     """The given numbers: see the note of the file."""
-    numbers = {name: np.array(inputs[name]) for name in inputs if name.startswith(("normal_", "laplace_"))}
+    numbers: dict[str, FloatArray] = {name: np.array(inputs[name]) for name in inputs if name.startswith(("normal_", "laplace_"))}
     neighbours = [np.flatnonzero(row) for row in np.array(inputs["gains"])]
     most = max(map(len, neighbours))
 
     def fresh(name: str, draw: Draw) -> FloatArray:
         if name == "itself":
-            return np.einsum("tiid->tid", numbers["normal_per_link"])
+            return np.asarray(np.einsum("tiid->tid", numbers["normal_per_link"]))
         if draw.per == "node":
             return numbers[f"{draw.law}_per_node"]
         epochs, nodes, dim = numbers["normal_per_node"].shape
         found = np.zeros((epochs, nodes, most, dim))
         for i, there in enumerate(neighbours):
-            for place, j in enumerate(there):
+            for place, j in enumerate(map(int, there)):
                 if draw.per == "link":
                     found[:, i, place] = numbers["normal_per_link"][:, i, j]
                 else:
@@ -153,7 +153,7 @@ def _dwfl(inputs: Inputs) -> Algorithm:
     return registry.find("dwfl").make(setup, headroom=0.9, rate=0.6, receiver_noise=0.1)
 
 
-METROPOLIS = {"weights": "metropolis", "access": "orthogonal"}
+METROPOLIS: dict[str, Any] = {"weights": "metropolis", "access": "orthogonal"}
 METHODS: dict[str, Callable[[Inputs], Algorithm]] = {
     "power-controlled": _make("power-controlled"),
     "power-controlled/own": _make("power-controlled", gradient_at="own"),
