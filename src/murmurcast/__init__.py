@@ -10,14 +10,32 @@ if TYPE_CHECKING:
     from murmurcast.algorithms.base import Algorithm
     from murmurcast.algorithms.central_dp import central_dp
     from murmurcast.algorithms.decor import decor
+    from murmurcast.algorithms.decor_exact_diffusion import decor_exact_diffusion
+    from murmurcast.algorithms.dp_dsgd import dp_dsgd
+    from murmurcast.algorithms.dsgd import dsgd
+    from murmurcast.algorithms.dwfl import dwfl
+    from murmurcast.algorithms.exact_diffusion import exact_diffusion
     from murmurcast.algorithms.frost import frost
+    from murmurcast.algorithms.gradient_tracking import gradient_tracking
     from murmurcast.algorithms.local_only import local_only
+    from murmurcast.algorithms.locally_balanced import locally_balanced
+    from murmurcast.algorithms.mafalda import mafalda
     from murmurcast.algorithms.mped2fl import mped2fl
+    from murmurcast.algorithms.muffliato import muffliato
     from murmurcast.algorithms.noiseless import noiseless
     from murmurcast.algorithms.orthogonal import orthogonal
     from murmurcast.algorithms.ped2fl import ped2fl
     from murmurcast.algorithms.power_controlled import power_controlled
+    from murmurcast.algorithms.power_controlled_diffusion import power_controlled_diffusion
+    from murmurcast.algorithms.private_exact_diffusion import private_exact_diffusion
+    from murmurcast.algorithms.private_frost import private_frost
+    from murmurcast.algorithms.private_gradient_tracking import private_gradient_tracking
+    from murmurcast.algorithms.private_push_pull import private_push_pull
     from murmurcast.algorithms.push_pull import push_pull
+    from murmurcast.algorithms.row_stochastic import row_stochastic
+    from murmurcast.algorithms.row_stochastic_laplace import row_stochastic_laplace
+    from murmurcast.algorithms.subgradient_push import subgradient_push
+    from murmurcast.algorithms.subgradient_push_gaussian import subgradient_push_gaussian
     from murmurcast.audits.audit import AuditOptions, audit
     from murmurcast.audits.verdict import Audit
     from murmurcast.certificates.compare import compare
@@ -81,25 +99,43 @@ _HOME = {
     "compare": "certificates.compare",
     "datasets": "data.datasets",
     "decor": "algorithms.decor",
+    "decor_exact_diffusion": "algorithms.decor_exact_diffusion",
+    "dp_dsgd": "algorithms.dp_dsgd",
+    "dsgd": "algorithms.dsgd",
+    "dwfl": "algorithms.dwfl",
+    "exact_diffusion": "algorithms.exact_diffusion",
     "figures": "reports.plots",
     "frost": "algorithms.frost",
     "gains": "network.gains",
     "gaussian": "privacy.gaussian",
+    "gradient_tracking": "algorithms.gradient_tracking",
     "load": "experiments.load",
     "load_run": "runs.result",
     "local_only": "algorithms.local_only",
+    "locally_balanced": "algorithms.locally_balanced",
+    "mafalda": "algorithms.mafalda",
     "mixing": "network.weights",
     "mixing_rate": "network.weights",
     "mped2fl": "algorithms.mped2fl",
+    "muffliato": "algorithms.muffliato",
     "noiseless": "algorithms.noiseless",
     "orthogonal": "algorithms.orthogonal",
     "ped2fl": "algorithms.ped2fl",
     "plan": "planning.solve",
     "power_controlled": "algorithms.power_controlled",
+    "power_controlled_diffusion": "algorithms.power_controlled_diffusion",
+    "private_exact_diffusion": "algorithms.private_exact_diffusion",
+    "private_frost": "algorithms.private_frost",
+    "private_gradient_tracking": "algorithms.private_gradient_tracking",
+    "private_push_pull": "algorithms.private_push_pull",
     "push_pull": "algorithms.push_pull",
     "read_gains": "network.files",
     "report": "reports.runs",
+    "row_stochastic": "algorithms.row_stochastic",
+    "row_stochastic_laplace": "algorithms.row_stochastic_laplace",
     "run": "runs.run",
+    "subgradient_push": "algorithms.subgradient_push",
+    "subgradient_push_gaussian": "algorithms.subgradient_push_gaussian",
     "topologies": "network.topologies",
 }
 _MODULES = ("datasets", "figures", "gains", "gaussian", "mixing", "topologies")
@@ -136,25 +172,43 @@ __all__ = [
     "compare",
     "datasets",
     "decor",
+    "decor_exact_diffusion",
+    "dp_dsgd",
+    "dsgd",
+    "dwfl",
+    "exact_diffusion",
     "figures",
     "frost",
     "gains",
     "gaussian",
+    "gradient_tracking",
     "load",
     "load_run",
     "local_only",
+    "locally_balanced",
+    "mafalda",
     "mixing",
     "mixing_rate",
     "mped2fl",
+    "muffliato",
     "noiseless",
     "orthogonal",
     "ped2fl",
     "plan",
     "power_controlled",
+    "power_controlled_diffusion",
+    "private_exact_diffusion",
+    "private_frost",
+    "private_gradient_tracking",
+    "private_push_pull",
     "push_pull",
     "read_gains",
     "report",
+    "row_stochastic",
+    "row_stochastic_laplace",
     "run",
+    "subgradient_push",
+    "subgradient_push_gaussian",
     "topologies",
 ]
 

@@ -91,11 +91,15 @@ class LedgerTables(Protocol):
         """Sender, receiver and gain of every link of a round, each [links]."""
         ...
 
-    def require_rounds(self, *, start_gradients: int = 0, **rounds: str) -> None:
+    def require_rounds(self, **rounds: str) -> None:
         """The run had these rounds and no others, each with the draws that it names, as the ledger words them.
 
-        So many gradients were taken at the public start, before the first message.
+        No gradient was taken before the first.
         """
+        ...
+
+    def require_rounds_after_gradient(self, **rounds: str) -> None:
+        """The same for methods that take one gradient at the public start, before the first round."""
         ...
 
     def require_tables(self, *names: str) -> None:
@@ -268,9 +272,7 @@ def require_weights(ledger: LedgerTables, round_name: str, sums: Sums) -> csr_ar
 
 def require_same(ledger: LedgerTables, name: str, other: str) -> None:
     """Two tables hold the same numbers."""
-    one, two = (
-        ledger.table(each) if ledger.ndim(each) == 2 else ledger.link_table(each) for each in (name, other)
-    )
+    one, two = (ledger.table(each) if ledger.ndim(each) == 2 else ledger.link_table(each) for each in (name, other))
     if not np.array_equal(one, two):
         ledger.refuse(f"has other numbers in {name} than in {other}")
 
@@ -289,9 +291,7 @@ def _places(owner: "NDArray[np.int64]", nodes: int) -> "NDArray[np.int64]":
     return np.asarray(np.arange(len(owner)) - first[owner])
 
 
-def _entries(
-    ledger: LedgerTables, name: str, owner: "NDArray[np.int64]", place: "NDArray[np.int64]"
-) -> FloatArray:
+def _entries(ledger: LedgerTables, name: str, owner: "NDArray[np.int64]", place: "NDArray[np.int64]") -> FloatArray:
     table = ledger.link_table(name)
     if len(table) > 1 or place.max() >= table.shape[2]:
         ledger.refuse(f"has a {name} that does not fit its links")

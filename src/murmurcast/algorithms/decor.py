@@ -16,7 +16,19 @@ from numpy.typing import NDArray
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import account as accounts
-from murmurcast.algorithms.base import Algorithm, Draw, Draws, Local, Model, Publish, Round, Settings, State, proved, start
+from murmurcast.algorithms.base import (
+    Algorithm,
+    Draw,
+    Draws,
+    Local,
+    Model,
+    Publish,
+    Round,
+    Settings,
+    State,
+    proved,
+    start,
+)
 from murmurcast.algorithms.gossip import averaged, newest, noise_for, steps_of
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mixer import Access, mix, mixer, radiate
@@ -97,7 +109,7 @@ def decor(
 
 
 def send(here: Sending, state: State, drawn: dict[str, Model]) -> Model:
-    """x + n/D."""
+    """X + n/D."""
     noise = here.own * drawn["own"] + here.shared * drawn["shared"].sum(axis=0)
     return radiate(here.amplitude, state.own + here.schedule * noise)
 
@@ -129,7 +141,7 @@ def account(ledger: accounts.LedgerTables) -> tuple[Releases, ...]:
 
 
 def noise_sent(ledger: accounts.LedgerTables, epochs: NDArray[np.int64]) -> FloatArray:
-    """amplitude std_t (own^2 + d shared^2)^(1/2): of a node's own noise and that of its d pairs together."""
+    """Amplitude std_t (own^2 + d shared^2)^(1/2): of a node's own noise and that of its d pairs together."""
     own, shared = (ledger.table(f"model_sending_{name}")[0] for name in ("own", "shared"))
     pairs = np.bincount(ledger.links("model")[0], minlength=ledger.nodes)
     amplitude = accounts.loudest(ledger, "model_sending_amplitude")
@@ -148,4 +160,5 @@ METHOD = Method(
     "decentralized learning, 2024",
     needs="two-way links",
     noise_sent=noise_sent,
+    side_vector="z",
 )

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import account as accounts
-from murmurcast.algorithms.base import Algorithm, Model, Publish, Round, proved
+from murmurcast.algorithms.base import Algorithm, Model, Publish, Round, Settings, proved
 from murmurcast.algorithms.decor import PAIRS, PAIRS_IN_WORDS, Against
 from murmurcast.algorithms.exact_diffusion import (
     DiffusionWeights,
@@ -84,7 +84,7 @@ def decor_exact_diffusion(
     shared = shared_to_own * own
     sending = Sending(how.by.amplitude, how.step, same_always(own), same_always(shared))
     only = Round("model", how.by.channel, PAIRS, sending, how.receiving, send, diffuse)
-    settings = {"against": against, "shared_to_own": float(shared_to_own), **how.settings}
+    settings: Settings = {"against": against, "shared_to_own": float(shared_to_own), **how.settings}
     releases = _releases(setup.sensitivity, epochs, links, (own, shared))
     return proved(Algorithm(name, setup, (only,), settings, begin, releases))
 
@@ -115,7 +115,7 @@ def account(ledger: accounts.LedgerTables) -> tuple[Releases, ...]:
 
 
 def noise_sent(ledger: accounts.LedgerTables, epochs: NDArray[np.int64]) -> FloatArray:
-    """amplitude gamma/D (own^2 + d shared^2)^(1/2)."""
+    """Amplitude gamma/D (own^2 + d shared^2)^(1/2)."""
     own, shared = (ledger.table(f"model_sending_{name}")[0] for name in ("own", "shared"))
     pairs = np.bincount(ledger.links("model")[0], minlength=ledger.nodes)
     return np.asarray(step_sent(ledger, epochs) * np.sqrt(own**2 + pairs * shared**2))
@@ -132,4 +132,5 @@ METHOD = Method(
     needs="two-way links, no ball or box, weights that pass its stability check",
     projects=False,
     noise_sent=noise_sent,
+    side_vector="z",
 )

@@ -7,7 +7,7 @@ Noise: one draw per node, in the node's own term too. Channel uses: one message 
 """
 
 from murmurcast.algorithms import account as accounts
-from murmurcast.algorithms.base import NOISE, Algorithm, Publish, Round, proved, start
+from murmurcast.algorithms.base import NOISE, Algorithm, Publish, Round, Settings, proved, start
 from murmurcast.algorithms.gossip import (
     Receiving,
     account_of_gossip,
@@ -51,7 +51,7 @@ def dp_dsgd(
     noise = noise_for(setup, "dp-dsgd", gossip_releases(setup, steps, setup.sensitivity**0))
     receiving = Receiving(by.heard, by.kept, steps, newest(setup, publish))
     only = Round("model", by.channel, NOISE, sending(by, setup, noise), receiving, say, step_at_mixed)
-    settings = {"weights": weights, "access": access, "step_factor": float(step_factor), "publish": publish}
+    settings: Settings = {"weights": weights, "access": access, "step_factor": float(step_factor), "publish": publish}
     return proved(Algorithm("dp-dsgd", setup, (only,), settings, start, (gossip_releases(setup, steps, noise),)))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Local, Publish, Round, State, start
+from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Local, Publish, Round, Settings, State, start
 from murmurcast.algorithms.gossip import Receiving, averaged, newest, steps_of
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mixer import Access, Loud, mix, mixer, send_own
@@ -45,7 +45,7 @@ def dsgd(
     by = mixer(setup, weights, access)
     receiving = Receiving(by.heard, by.kept, steps_of(setup, step_factor), newest(setup, publish))
     only = Round("model", by.channel, NO_DRAWS, Loud(by.amplitude), receiving, send_own, step_at_own)
-    settings = {"weights": weights, "access": access, "step_factor": float(step_factor), "publish": publish}
+    settings: Settings = {"weights": weights, "access": access, "step_factor": float(step_factor), "publish": publish}
     return Algorithm("dsgd", setup, (only,), settings, start)
 
 

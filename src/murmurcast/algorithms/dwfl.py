@@ -19,16 +19,16 @@ import numpy as np
 from murmurcast.algorithms.account import LedgerTables, constant_or_zero
 from murmurcast.algorithms.base import NOISE, Algorithm, Local, Model, Round, proved
 from murmurcast.algorithms.gossip import steps_of
+from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.own_memory import (
     Memory,
-    PublishHeard,
+    PublishFrom,
     account_of_memory,
     noise_of,
     options_in_ledger,
     require_options,
     smoothness_of,
 )
-from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.ped2fl import gain_of_senders, one_signal
 from murmurcast.algorithms.power_controlled import noise_sent
 from murmurcast.algorithms.tables import Leaf, same_always
@@ -73,7 +73,7 @@ def dwfl(
     step_factor: float = 1.0,
     headroom: float = 1.0,
     receiver_noise: float = 0.0,
-    publish: PublishHeard = "mixed",
+    publish_from: PublishFrom = "mixed",
     smoothness: float = np.inf,
 ) -> Algorithm:
     """DWFL.
@@ -84,20 +84,22 @@ def dwfl(
         step_factor: Lengthens the steps; with the number of nodes they are as long as Algorithm 1's.
         headroom: How much of the weakest arriving amplitude models are sent with; below 1 every sender keeps noise.
         receiver_noise: Standard deviation of what a receiver adds by itself.
-        publish: "mixed", x, which holds the own model as it is; or "heard", the mean of what was heard.
+        publish_from: "mixed", x, which holds the own model as it is; or "heard", the mean of what was heard.
         smoothness: L, as in `mped2fl`.
 
     Guarantees:
-        None as published: the weakest sender adds no noise. With headroom < 1 and publish = "heard": as `mped2fl`, with
-        w_jj = 1 - rate and the newest gradient in what is sent.
+        None as published: the weakest sender adds no noise. With headroom < 1 and publish_from = "heard": as
+        `mped2fl`, with w_jj = 1 - rate and the newest gradient in what is sent.
     """
     network = setup.network
     nodes = network.nodes
-    require_options(headroom, publish, smoothness)
+    require_options(headroom, publish_from, smoothness)
     if network.links != nodes * (nodes - 1):
         raise Error("dwfl needs a complete network: everybody hears everybody", hint='use "ped2fl", or "mped2fl"')
     if not 0 <= rate <= 1 or receiver_noise < 0:
-        raise Error(f"rate is {rate:g}, receiver_noise {receiver_noise:g}", hint="give a rate of 0 to 1, noise of 0 or more")
+        raise Error(
+            f"rate is {rate:g}, receiver_noise {receiver_noise:g}", hint="give a rate of 0 to 1, noise of 0 or more"
+        )
     moves = float(rate) or (nodes - 1) / nodes
     arriving = gain_of_senders(network, "dwfl")
     weakest = headroom * float((arriving * np.sqrt(network.power)).min())
@@ -112,12 +114,12 @@ def dwfl(
     sending = Sending(same_always(amplitude), same_always(silent), setup.schedule.noise_schedule, steps)
     receiving = Receiving(same_always(np.full(nodes, moves / (weakest * (nodes - 1)))), same_always(kept), steps)
     channel = Air(network.gains, receiver_noise=np.full(nodes, float(receiver_noise)) if receiver_noise else None)
-    update = _publishing_heard if publish == "heard" else _publishing_own
+    update = _publishing_heard if publish_from == "heard" else _publishing_own
     only = Round("model", channel, NOISE, sending, receiving, send, update)
-    settings = options_in_ledger(headroom, publish, smoothness, rate=moves, step_factor=float(step_factor))
+    settings = options_in_ledger(headroom, publish_from, smoothness, rate=moves, step_factor=float(step_factor))
     settings |= {"receiver_noise": float(receiver_noise)}
     algorithm = Algorithm("dwfl", setup, (only,), settings, begin)
-    if headroom == 1 or publish == "mixed":
+    if headroom == 1 or publish_from == "mixed":
         return algorithm
     return proved(algorithm._replace(releases=(own.releases(setup, hidden_by, noise),)))
 
@@ -139,7 +141,7 @@ def _move(here: Receiving, state: State, heard: jax.Array, local: Local) -> Stat
 
 
 def _publishing_own(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:  # noqa: ARG001
-    """u + rate (mean heard - u)."""
+    """U + rate (mean heard - u)."""
     return _move(here, state, heard, local)
 
 
@@ -150,7 +152,7 @@ def _publishing_heard(here: Receiving, state: State, sent: jax.Array, heard: jax
 
 def account(ledger: LedgerTables) -> tuple[Releases, ...]:
     """The memory's differences over the noise of the one signal, from the ledger's tables alone."""
-    ledger.require_rounds(start_gradients=1, model="noise: normal of a node")
+    ledger.require_rounds_after_gradient(model="noise: normal of a node")
     ledger.require_tables(
         *(f"model_sending_{name}" for name in Sending._fields),
         *(f"model_receiving_{name}" for name in Receiving._fields),
@@ -168,11 +170,12 @@ METHOD = Method(
     make=dwfl,
     summary="step, multicast under noise, move towards the mean; complete networks",
     account=account,
-    promises='against everybody, with headroom below 1 and publish = "heard"',
+    promises='against everybody, with headroom below 1 and publish_from = "heard"',
     otherwise="the weakest sender adds no noise, or own models are published as they are",
-    formula="d_t = (1 - rate) d_t-1 + gamma_t min(2 C, S_j + L (1 - rate) d_t-1); mu_j^2 = sum over t of (d_t / s_j,t)^2",
-    reference="Decentralized wireless federated learning with differential privacy, arXiv 2109.09142 (its abstract; the "
-    "constant of its consensus step is from memory)",
+    formula="d_t = (1 - rate) d_t-1 + gamma_t min(2 C, S_j + L (1 - rate) d_t-1); mu_j^2 = sum over t of "
+    "(d_t / s_j,t)^2",
+    reference="Decentralized wireless federated learning with differential privacy, arXiv 2109.09142 (its abstract; "
+    "the constant of its consensus step is from memory)",
     needs="a complete network whose gains depend on the sender alone",
     noise_sent=noise_sent,
 )

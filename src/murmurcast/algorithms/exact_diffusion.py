@@ -147,17 +147,17 @@ def begin_hiding_nothing(start: Model, local: Local) -> State:
 
 
 def corrected(state: State, step: Any, gradient: Model) -> Model:
-    """phi = psi + x - psi before."""
+    """Phi = psi + x - psi before."""
     return state.own - step * gradient + state.own - state.before
 
 
 def send_corrected(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax.Array:  # noqa: ARG001
-    """phi."""
+    """Phi."""
     return radiate(here.amplitude, corrected(state, here.step, state.gradient))
 
 
 def diffuse(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:
-    """x = (phi + mixed phi)/2, a public point, and psi as the node said it."""
+    """X = (phi + mixed phi)/2, a public point, and psi as the node said it."""
     return _combine(here, state, sent, heard, local.gradient_at_public)
 
 
@@ -174,7 +174,7 @@ def _combine(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, g
 
 def require_diffusion(ledger: accounts.LedgerTables, draws: str, fields: tuple[str, ...]) -> None:
     """The ledger is of exact diffusion with these draws: one message, and what is said is what is kept."""
-    ledger.require_rounds(start_gradients=1, model=draws)
+    ledger.require_rounds_after_gradient(model=draws)
     ledger.require_tables(
         *(f"model_sending_{name}" for name in fields), *(f"model_receiving_{name}" for name in Receiving._fields)
     )
@@ -199,4 +199,5 @@ METHOD = Method(
     "weights our own",
     needs="two-way links, no ball or box, weights that pass its stability check",
     projects=False,
+    side_vector="z",
 )

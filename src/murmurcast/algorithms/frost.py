@@ -4,14 +4,14 @@
     s_i <- sum_j a_ij s_j + g_i(x_i)/z_ii,t+1 - g_i(old x_i)/z_ii,t               message 2: s, s_1 = g(x_1)
 
 Weights: row-stochastic, a_ij = h_ji sqrt(p_j)/(c_i R); z_{t+1} = A z_t, z_1 = I, is free of data and worked out
-beforehand. The trackers' mean under A's left Perron vector is the sum of all gradients, so steps are about as many times
-longer as there are nodes. Nothing is projected.
+beforehand. The trackers' mean under A's left Perron vector is the sum of all gradients, so steps are about as many
+times longer as there are nodes. Nothing is projected.
 Noise: none, so nothing is promised. Channel uses: 2 messages per epoch.
 """
 
 from typing import Any
 
-from murmurcast.algorithms.base import Algorithm, Publish
+from murmurcast.algorithms.base import Algorithm, Publish, Settings
 from murmurcast.algorithms.gossip import newest, require_unbounded, steps_of
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mixer import Access, mixer
@@ -33,7 +33,7 @@ def frost(setup: Setup, *, access: Access = "air", step_factor: Any = 1.0, publi
         None: nothing is hidden.
     """
     tracked = row_tracked(setup, "frost", access, step_factor, publish)
-    settings = {"access": access, "step_factor": factor_setting(step_factor), "publish": publish}
+    settings: Settings = {"access": access, "step_factor": factor_setting(step_factor), "publish": publish}
     return Algorithm("frost", setup, following_rounds(tracked), settings, begin_hiding_nothing)
 
 
@@ -53,4 +53,5 @@ METHOD = Method(
     reference="Xin, Xi, Khan: FROST, fast row-stochastic optimization with uncoordinated step-sizes, 2019",
     needs="no ball or box",
     projects=False,
+    side_vector="z",
 )

@@ -61,7 +61,7 @@ class Receiving(NamedTuple):
 
 
 def say(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax.Array:
-    """x + n."""
+    """X + n."""
     return radiate(here.amplitude, state.own + here.noise * here.schedule * drawn["noise"])
 
 
@@ -126,6 +126,7 @@ def noise_for(setup: Setup, name: str, unit: Releases) -> FloatArray:
             f"no noise hides what node {int(np.argmax(~np.isfinite(mu)))} sends with {name}: a gradient is sent with a "
             "noise schedule of 0",
             hint='set noise_timing = "aligned"',
+            smallest_epsilon=np.inf,
         )
     if given is None or isinstance(given, str):
         return np.asarray(mu / allowed)
@@ -145,9 +146,7 @@ def noise_for(setup: Setup, name: str, unit: Releases) -> FloatArray:
 def require_seeded(setup: Setup, name: str) -> None:
     """No grid was made for this method."""
     if setup.budget.noise_source == "secure":
-        raise Error(
-            f"secure noise is not made for {name}", hint='set noise_source = "seeded", or use power-controlled'
-        )
+        raise Error(f"secure noise is not made for {name}", hint='set noise_source = "seeded", or use power-controlled')
 
 
 def require_unbounded(setup: Setup, name: str, why: str) -> None:
@@ -183,6 +182,6 @@ def said_std(ledger: accounts.LedgerTables) -> FloatArray:
 
 
 def noise_sent(ledger: accounts.LedgerTables, epochs: NDArray[np.int64]) -> FloatArray:
-    """amplitude times the noise in what is said; of the loudest signal where a node sends several."""
+    """Amplitude times the noise in what is said; of the loudest signal where a node sends several."""
     amplitude = accounts.loudest(ledger, "model_sending_amplitude")
     return np.asarray(said_std(ledger)[epochs - 1] * amplitude)

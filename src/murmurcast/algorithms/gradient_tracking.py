@@ -3,8 +3,8 @@
     x_i <- sum_j w_ij (x_j - gamma_t y_j)                      message 1: x - gamma y
     y_i <- sum_j w_ij y_j + g_i(x_i) - g_i(old x_i)            message 2: y, y_1 = g(x_1)
 
-Weights: doubly stochastic, the same in both messages. The mean of all y is the mean of all gradients in every epoch, the
-newest gradient taken at the new x. Nothing is projected.
+Weights: doubly stochastic, the same in both messages. The mean of all y is the mean of all gradients in every epoch,
+the newest taken at the new x. Nothing is projected.
 Noise: none, so nothing is promised. Channel uses: 2 messages per epoch.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from murmurcast.algorithms.base import Algorithm, Publish
+from murmurcast.algorithms.base import Algorithm, Publish, Settings
 from murmurcast.algorithms.gossip import newest, require_unbounded, steps_of
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mixer import Access, Doubly, mixer
@@ -42,7 +42,12 @@ def gradient_tracking(
         None: nothing is hidden.
     """
     tracked = doubly_tracked(setup, "gradient-tracking", weights, access, step_factor, publish)
-    settings = {"weights": weights, "access": access, "step_factor": factor_setting(step_factor), "publish": publish}
+    settings: Settings = {
+        "weights": weights,
+        "access": access,
+        "step_factor": factor_setting(step_factor),
+        "publish": publish,
+    }
     return Algorithm("gradient-tracking", setup, pulling_rounds(tracked), settings, begin_hiding_nothing)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Algorithm, Draw, Local, Model, Round, State, per_link, start
+from murmurcast.algorithms.base import Algorithm, Draw, Local, Round, State, per_link, start
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.tables import Leaf, same_always
 from murmurcast.channels.base import padded
@@ -153,7 +153,8 @@ METHOD = Method(
     make=locally_balanced,
     summary="perturbations for every neighbour that cancel at the sender; the mean is untouched",
     account="nothing is forgotten where perturbations cancel exactly: no cost is held against a budget",
-    reference="after Gade, Vaidya: Private learning on networks, 2017 (its abstract); reference [10312089] of the paper "
-    "was not found",
+    reference="after Gade, Vaidya: Private learning on networks, 2017 (its abstract); reference [10312089] of the "
+    "paper was not found",
     needs="two-way links",
+    side_vector="z",
 )

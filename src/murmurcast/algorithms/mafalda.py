@@ -1,10 +1,11 @@
 """Mafalda: private decentralised gradient descent with noise that is correlated in time.
 
-    n_i,t = q_i std_t w_i,t,   w_i = C^-1 e_i,   V_i = x_i + n_i,   m_i = sum_j w_ij V_j,   x_i <- Proj( m_i - gamma_t g_i(m_i) )
+    n_i,t = q_i std_t w_i,t with w_i = C^-1 e_i
+    V_i = x_i + n_i,   m_i = sum_j w_ij V_j,   x_i <- Proj( m_i - gamma_t g_i(m_i) )
 
-C is lower triangular and the same along diagonals, C[t, s] = binomial(2k, k)/4^k for k = t - s < bandwidth, so that part
-of one epoch's noise is taken back in the next. Weights: doubly stochastic. Noise: one draw per node, in its own term
-too; a node remembers what it added in the last epochs. Channel uses: one message per epoch.
+C is lower triangular and the same along diagonals, C[t, s] = binomial(2k, k)/4^k for k = t - s < bandwidth, so that
+part of one epoch's noise is taken back in the next. Weights: doubly stochastic. Noise: one draw per node, in its own
+term too; a node remembers what it added in the last epochs. Channel uses: one message per epoch.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import account as accounts
 from murmurcast.algorithms import gossip
-from murmurcast.algorithms.base import NOISE, Algorithm, Init, Local, Model, Publish, Round, Send, proved
+from murmurcast.algorithms.base import NOISE, Algorithm, Init, Local, Model, Publish, Round, Send, Settings, proved
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mixer import Access, Doubly, mix, mixer, radiate, spoken
 from murmurcast.algorithms.tables import Leaf
@@ -89,7 +90,7 @@ def mafalda(
     said = gossip.sending(by, setup, noise)
     receiving = Receiving(by.heard, by.kept, steps, gossip.newest(setup, publish), *said)
     only = Round("model", by.channel, NOISE, said, receiving, _say(memory), step_at_mixed)
-    settings = {"bandwidth": int(bandwidth), "weights": weights, "access": access}
+    settings: Settings = {"bandwidth": int(bandwidth), "weights": weights, "access": access}
     releases = (correlated(gossip.gossip_releases(setup, steps, noise), memory),)
     return proved(
         Algorithm(
@@ -110,7 +111,7 @@ def remembered(bandwidth: int) -> FloatArray:
         raise Error(f"bandwidth is {bandwidth}, expected at most {_MAX_BANDWIDTH} epochs", hint="give a few, such as 4")
     lags = np.arange(1, bandwidth)
     found = np.cumprod((2 * lags - 1) / (2 * lags))  # binomial(2k, k)/4^k
-    return found if len(found) else np.zeros(1)
+    return np.asarray(found, np.float64) if len(found) else np.zeros(1)
 
 
 def correlated(independent: Releases, memory: FloatArray) -> Releases:
@@ -177,7 +178,8 @@ METHOD = Method(
     account=account,
     promises="against everybody",
     formula="mu_j^2 = sum over t of (sum over s <= t of C[t, s] S_j gamma_s-1 / s_j,s)^2",
-    reference="MAFALDA-SGD, matrix factorisation for decentralised learning, 2026; its code was read, the account is ours",
+    reference="MAFALDA-SGD, matrix factorisation for decentralised learning, 2026; its code was read, the account is "
+    "our own",
     needs="two-way links",
     noise_sent=gossip.noise_sent,
 )

@@ -48,6 +48,8 @@ class Method(NamedTuple):
         secure: Whether it can draw its noise on a grid, as secure noise needs.
         sends: Whether anything leaves a node.
         projects: Whether it can keep models within a ball or a box.
+        side_vector: What nodes exchange before training to undo unequal weights: "z" (row-stochastic), or "y"
+            (column-stochastic); free of data.
         noise_sent: How much noise a ledger claims, for comparison with the energy that was sent; None where that is
             not known.
     """
@@ -64,6 +66,7 @@ class Method(NamedTuple):
     secure: bool = False
     sends: bool = True
     projects: bool = True
+    side_vector: Literal["none", "z", "y"] = "none"
     noise_sent: NoiseSent | None = None
 
     @property

@@ -12,9 +12,9 @@ Noise: independent on every link; with headroom 1 the weakest link of each recei
 Channel uses: a slot for every receiver; receivers without a common sender share one.
 
 The node's own term is plain, so its model is a private memory of all its gradients that fades by 1 - d_i/R in an epoch.
-With headroom below 1 every link keeps noise, and what is sent has a finite cost: see `murmurcast.privacy.plain_own_term`.
-It covers what is sent, not the mixed point, which holds the own model as it is: something is promised only where nodes
-publish what they heard (publish = "heard").
+With headroom below 1 every link keeps noise, and what is sent has a finite cost: see
+`murmurcast.privacy.plain_own_term`. It covers what is sent, not the mixed point, which holds the own model as it is:
+something is promised only where nodes publish what they heard (publish_from = "heard").
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from murmurcast.algorithms.base import Algorithm, Draw, Local, Round, Sending, S
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.own_memory import (
     Memory,
-    PublishHeard,
+    PublishFrom,
     account_of_memory,
     noise_of,
     options_in_ledger,
@@ -73,7 +73,7 @@ def mped2fl(
     gradient_at: GradientAt = "mixed",
     step_factor: float = 1.0,
     headroom: float = 1.0,
-    publish: PublishHeard = "mixed",
+    publish_from: PublishFrom = "mixed",
     smoothness: float = np.inf,
 ) -> Algorithm:
     """mPED2FL.
@@ -85,18 +85,19 @@ def mped2fl(
         step_factor: Lengthens the steps. Algorithm 1 divides by z, about 1/nodes; with the number of nodes here both
             take the same effective step.
         headroom: How much of the weakest arriving amplitude models are sent with; below 1 every link keeps noise.
-        publish: "mixed", the mixed point, which holds the own model as it is; or "heard", the mean of what was heard.
+        publish_from: "mixed", the mixed point, which holds the own model as it is; or "heard", the mean of what was
+            heard.
         smoothness: L, by how much a clipped gradient moves at most per distance, if that is known for all data; without
             it the clip alone bounds what the memory of old gradients does to new ones.
 
     Guarantees:
-        None as published. With headroom < 1 and publish = "heard": Unit: the budget's. Adversary: everybody else
+        None as published. With headroom < 1 and publish_from = "heard": Unit: the budget's. Adversary: everybody else
         together. Formula: d_t+1 = w_jj d_t + gamma_t min(2 clip, S_j + L d_t), mu_j^2 = sum_t d_t^2 sum_i 1/s_ij,t^2.
         Range: gradients clipped; L as stated.
     """
     require_gradient_at(gradient_at)
     _check.positive(step_factor=step_factor)
-    require_options(headroom, publish, smoothness)
+    require_options(headroom, publish_from, smoothness)
     network, normaliser = plan.network, plan.mixing.normaliser
     compensation = headroom * weakest_arrival(network)
     gains = network.gains
@@ -104,12 +105,14 @@ def mped2fl(
     power = network.power[sender]
     alpha = np.minimum((compensation[gains.indices] / gains.data) ** 2 / power, 1.0)  # of the links, sender by sender
     with np.errstate(divide="ignore"):
-        hidden_by = np.bincount(sender, alpha / (1 - alpha))  # sum of 1/s^2 over a node's links, at q std = 1
+        hidden_by = np.asarray(
+            np.bincount(sender, alpha / (1 - alpha)), np.float64
+        )  # sum of 1/s^2 over a node's links, at q std = 1
     own_weight, steps = 1 - network.degree / normaliser, step_factor * plan.schedule.steps
     own = Memory(own_weight, seen_by(gradient_at, own_weight, smoothness), sent_next(steps))
     noise_to_step = noise_of(plan, "mped2fl", own, hidden_by)
     noise = np.sqrt((1 - alpha) * power) * noise_to_step[sender]
-    promised = headroom < 1 and publish == "heard"
+    promised = headroom < 1 and publish_from == "heard"
     algorithm = Algorithm(
         name="mped2fl",
         setup=plan,
@@ -129,11 +132,11 @@ def mped2fl(
                     step=steps,
                 ),
                 send=send_to_each,
-                update=update_of(gradient_at, publish),
+                update=update_of(gradient_at, publish_from),
             ),
         ),
         settings=options_in_ledger(
-            headroom, publish, smoothness, gradient_at=gradient_at, step_factor=float(step_factor)
+            headroom, publish_from, smoothness, gradient_at=gradient_at, step_factor=float(step_factor)
         ),
         init=start,
         releases=(own.releases(plan, hidden_by, noise_to_step),) if promised else (),
@@ -141,14 +144,14 @@ def mped2fl(
     return proved(algorithm) if promised else algorithm
 
 
-def update_of(gradient_at: GradientAt, publish: PublishHeard) -> Update:
+def update_of(gradient_at: GradientAt, publish_from: PublishFrom) -> Update:
     """The step, with a gradient at the mixed point or the own one."""
 
     def update(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:  # noqa: ARG001
         mixed = here.heard * heard + here.kept * state.own
         # The mixed point holds the node's own model as it is, so neither point is public.
         gradient = local.gradient_at_private(mixed if gradient_at == "mixed" else state.own)
-        published = mixed if publish == "mixed" else here.heard / (1 - here.kept) * heard
+        published = mixed if publish_from == "mixed" else here.heard / (1 - here.kept) * heard
         return State(local.project(mixed - here.step * gradient), published)
 
     return update
@@ -198,7 +201,7 @@ METHOD = Method(
     make=mped2fl,
     summary="the paper's rival: a slot for every receiver, a power split for every link",
     account=account,
-    promises='against everybody, with headroom below 1 and publish = "heard"',
+    promises='against everybody, with headroom below 1 and publish_from = "heard"',
     otherwise="the weakest links carry no noise, or mixed points are published that hold own models as they are",
     formula="d_t+1 = w_jj d_t + gamma_t min(2 C, S_j + L d_t); mu_j^2 = sum over t of d_t^2 sum over i of 1/s_ij,t^2",
     noise_sent=noise_sent,

@@ -1,6 +1,6 @@
 """Muffliato: noise once, then several rounds of gossip, then a step.
 
-    y^0 = x + n,   y^1 = W y^0,   y^(k+1) = w W y^k + (1 - w) y^(k-1),   m = y^G,   x_i <- Proj( m_i - gamma_t g_i(m_i) )
+    y^0 = x + n,   y^1 = W y^0,   y^(k+1) = w W y^k + (1 - w) y^(k-1),   m = y^G,   x <- Proj( m - gamma_t g(m) )
 
 Weights: doubly stochastic. w is Chebyshev's where W is symmetric ("metropolis", "max-degree"), else 1.
 Noise: one draw per node and epoch; what follows in the same epoch is a function of what was sent, and costs nothing.
@@ -18,7 +18,7 @@ from murmurcast import _check
 from murmurcast._threads import threads_for
 from murmurcast.algorithms import account as accounts
 from murmurcast.algorithms import gossip as saying
-from murmurcast.algorithms.base import NO_DRAWS, NOISE, Algorithm, Local, Model, Publish, Round, proved
+from murmurcast.algorithms.base import NO_DRAWS, NOISE, Algorithm, Local, Model, Publish, Round, Settings, proved
 from murmurcast.algorithms.gossip import Sending, averaged, gossip_releases, newest, noise_for, noise_sent, steps_of
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mixer import Access, Doubly, Loud, mix, mixer, radiate, spoken
@@ -132,7 +132,7 @@ def muffliato(
         receiving = Last(by.heard, by.kept, lead, *stepping) if is_last else Next(by.heard, by.kept, lead)
         update = go_on_and_step if is_last else go_on
         rounds.append(Round(f"gossip{number}", by.channel, NO_DRAWS, Loud(by.amplitude), receiving, pass_on, update))
-    settings = {"gossip": count, "weights": weights, "access": access}
+    settings: Settings = {"gossip": count, "weights": weights, "access": access}
     return proved(
         Algorithm(
             "muffliato",
@@ -149,12 +149,14 @@ def require_rounds(gossip: int) -> int:
     """A whole number of rounds."""
     _check.at_least(1, gossip=gossip)
     if gossip > _MAX_ROUNDS:
-        raise Error(f"gossip is {gossip}, expected at most {_MAX_ROUNDS} rounds per epoch", hint="give a few, such as 4")
+        raise Error(
+            f"gossip is {gossip}, expected at most {_MAX_ROUNDS} rounds per epoch", hint="give a few, such as 4"
+        )
     return gossip
 
 
 def chebyshev(weights: csr_array) -> float:
-    """w = 2 (1 - sqrt(l (1 - l/4))) / (1 - l/2)^2 with l = 1 - lambda_2, for symmetric weights; 1 for others."""
+    """W = 2 (1 - sqrt(l (1 - l/4))) / (1 - l/2)^2 with l = 1 - lambda_2, for symmetric weights; 1 for others."""
     nodes = weights.shape[0]
     if nodes > _DENSE_UP_TO or np.abs((weights - weights.T).data).max(initial=0.0) > 1e-12:
         return 1.0
@@ -170,7 +172,7 @@ def begin(start: Model, local: Local) -> State:  # noqa: ARG001
 
 
 def say(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax.Array:
-    """x + n."""
+    """X + n."""
     return radiate(here.amplitude, state.own + here.noise * here.schedule * drawn["noise"])
 
 

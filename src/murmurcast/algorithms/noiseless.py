@@ -40,4 +40,5 @@ METHOD = Method(
     account="no noise is sent",
     reference="as power-controlled",
     needs="two-way links",
+    side_vector="z",
 )

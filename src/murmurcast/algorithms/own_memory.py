@@ -15,7 +15,7 @@ from murmurcast.planning.setup import Setup
 from murmurcast.privacy.plain_own_term import memory, memory_releases
 from murmurcast.privacy.releases import Releases
 
-PublishHeard = Literal["mixed", "heard"]
+PublishFrom = Literal["mixed", "heard"]
 
 
 class Memory(NamedTuple):
@@ -38,19 +38,21 @@ class Memory(NamedTuple):
         return memory_releases(moved, hidden_by, setup.schedule.noise_schedule[:, None] * noise_to_step)
 
 
-def require_options(headroom: float, publish: str, smoothness: float) -> None:
+def require_options(headroom: float, publish_from: str, smoothness: float) -> None:
     """Options in their range."""
     if not 0 < headroom <= 1:
-        raise Error(f"headroom is {headroom:g}, expected above 0, at most 1", hint="1 is as published, 0.7 leaves noise")
-    _check.one_of(("mixed", "heard"), publish=publish)
+        raise Error(
+            f"headroom is {headroom:g}, expected above 0, at most 1", hint="1 is as published, 0.7 leaves noise"
+        )
+    _check.one_of(("mixed", "heard"), publish_from=publish_from)
     if not smoothness >= 0:
         raise Error(f"smoothness is {smoothness:g}, expected 0 or more", hint="leave it out where it is not known")
 
 
-def options_in_ledger(headroom: float, publish: str, smoothness: float, **others: Any) -> Settings:
+def options_in_ledger(headroom: float, publish_from: str, smoothness: float, **others: Any) -> Settings:
     """The options, for the ledger; what is not known is not said."""
     known = {"smoothness": float(smoothness)} if np.isfinite(smoothness) else {}
-    return {**others, "headroom": float(headroom), "publish": publish, **known}
+    return {**others, "headroom": float(headroom), "publish_from": publish_from, **known}
 
 
 def seen_by(gradient_at: str, own_weight: FloatArray, smoothness: float) -> FloatArray:
@@ -74,7 +76,7 @@ def noise_of(setup: Setup, name: str, own: Memory, hidden_by: FloatArray) -> Flo
 
 def account_of_memory(ledger: accounts.LedgerTables, own: Memory, hidden_by: FloatArray) -> tuple[Releases, ...]:
     """From the ledger's tables; [nodes] hidden_by is the sum over links of 1/s^2 where std = 1."""
-    if ledger.text("publish", ("mixed", "heard")) != "heard":
+    if ledger.text("publish_from", ("mixed", "heard")) != "heard":
         return ()  # mixed points hold own models as they are
     sensitivity = accounts.sensitivity(ledger)
     most = 2 * ledger.number("clip") if np.isfinite(sensitivity).all() else np.inf

@@ -1,6 +1,6 @@
 """PED2FL: multicast with one common compensation factor, for networks whose gains depend on the sender alone.
 
-    c       = headroom min over all links of h_j sqrt(p_j)            h_ji = h_j for every receiver i; headroom 1 as published
+    c       = headroom min over all links of h_j sqrt(p_j)            h_ji = h_j for every i; headroom 1 as published
     alpha_j = (c / h_j)^2 / p_j                                       every sender arrives everywhere with amplitude c
     sent_j  = sqrt(alpha_j p_j) x_j + sqrt((1 - alpha_j) p_j) eta_j   eta_j ~ N(0, sigma_j,t^2), fresh each epoch
     m_i     = heard_i / (c R) + (1 - d_i/R) x_i
@@ -21,7 +21,7 @@ from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mped2fl import Receiving, mped2fl
 from murmurcast.algorithms.own_memory import (
     Memory,
-    PublishHeard,
+    PublishFrom,
     account_of_memory,
     noise_of,
     seen_by,
@@ -43,7 +43,7 @@ def ped2fl(
     gradient_at: GradientAt = "mixed",
     step_factor: float = 1.0,
     headroom: float = 1.0,
-    publish: PublishHeard = "mixed",
+    publish_from: PublishFrom = "mixed",
     smoothness: float = np.inf,
 ) -> Algorithm:
     """PED2FL: as `mped2fl`, but one signal serves all neighbours.
@@ -56,7 +56,7 @@ def ped2fl(
         gradient_at=gradient_at,
         step_factor=step_factor,
         headroom=headroom,
-        publish=publish,
+        publish_from=publish_from,
         smoothness=smoothness,
     )
     network = plan.network
@@ -128,7 +128,7 @@ METHOD = Method(
     make=ped2fl,
     summary="multicast with one common compensation factor",
     account=account,
-    promises='against everybody, with headroom below 1 and publish = "heard"',
+    promises='against everybody, with headroom below 1 and publish_from = "heard"',
     formula="d_t+1 = w_jj d_t + gamma_t min(2 C, S_j + L d_t); mu_j^2 = sum over t of (d_t / s_j,t)^2",
     otherwise="the weakest sender adds no noise, or mixed points are published that hold own models as they are",
     noise_sent=noise_sent,

@@ -119,6 +119,10 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
     require_gradient_at(gradient_at)
     require_publish(publish)
     sending, receiving = _tables(plan)
+    if plan.budget.noise_source == "secure" and not sending.schedule.all():
+        raise Error(
+            "secure noise needs noise in every epoch: its grid is made of it", hint='set noise_timing = "aligned"'
+        )
     grid = on_grid(sending) if plan.budget.noise_source == "secure" else None
 
     def update(
@@ -237,4 +241,5 @@ METHOD = Method(
     needs="two-way links",
     secure=True,
     noise_sent=noise_sent,
+    side_vector="z",
 )

@@ -10,7 +10,7 @@ Channel uses: 1 per epoch.
 """
 
 from murmurcast.algorithms import private_exact_diffusion as private
-from murmurcast.algorithms.base import Algorithm, Publish, proved
+from murmurcast.algorithms.base import Algorithm, Publish, Settings, proved
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.private_exact_diffusion import private_exact_diffusion
 from murmurcast.planning.plan import Plan
@@ -30,7 +30,7 @@ def power_controlled_diffusion(plan: Plan, *, step_factor: float = 0.0, publish:
     """
     factor = float(step_factor) or float(plan.network.nodes)
     algorithm = private_exact_diffusion(plan, weights="row", step_factor=factor, publish=publish)
-    settings = {"step_factor": factor, "publish": publish}
+    settings: Settings = {"step_factor": factor, "publish": publish}
     return proved(algorithm._replace(name="power-controlled-diffusion", settings=settings))
 
 
@@ -45,4 +45,5 @@ METHOD = Method(
     needs=private.METHOD.needs,
     projects=False,
     noise_sent=private.noise_sent,
+    side_vector="z",
 )

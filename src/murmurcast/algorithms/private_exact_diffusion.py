@@ -1,6 +1,7 @@
 """Exact diffusion with Gaussian noise inside every gradient.
 
-    psi_i,t = x_i - gamma (g_i(x_i) + nu_i e_i,t)/D_i,   phi_i = psi_i,t + x_i - psi_i,t-1,   x_i <- (phi_i + sum_j w_ij phi_j)/2
+    psi_i,t = x_i - gamma (g_i(x_i) + nu_i e_i,t)/D_i
+    phi_i   = psi_i,t + x_i - psi_i,t-1,   x_i <- (phi_i + sum_j w_ij phi_j)/2
 
 x and psi are functions of what was sent, noise included, so gradients are taken at public points, and given the past
 what is sent moves by gamma S/D under noise of gamma nu/D: see docs/exact-diffusion.md.
@@ -82,7 +83,7 @@ def account(ledger: accounts.LedgerTables) -> tuple[Releases, ...]:
 
 
 def noise_sent(ledger: accounts.LedgerTables, epochs: NDArray[np.int64]) -> FloatArray:
-    """amplitude gamma nu / D."""
+    """Amplitude gamma nu / D."""
     return np.asarray(row_of(ledger.table("model_sending_noise"), epochs) * step_sent(ledger, epochs))
 
 
@@ -97,4 +98,5 @@ METHOD = Method(
     needs="two-way links, no ball or box, weights that pass its stability check",
     projects=False,
     noise_sent=noise_sent,
+    side_vector="z",
 )

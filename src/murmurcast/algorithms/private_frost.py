@@ -9,7 +9,7 @@ gradients are taken at public points. Weights: row-stochastic. Channel uses: 2 m
 from typing import Any
 
 from murmurcast.algorithms import account as accounts
-from murmurcast.algorithms.base import Algorithm, Publish, proved
+from murmurcast.algorithms.base import Algorithm, Publish, Settings, proved
 from murmurcast.algorithms.frost import row_tracked
 from murmurcast.algorithms.gossip import noise_for
 from murmurcast.algorithms.method import Method
@@ -38,7 +38,7 @@ def private_frost(
     """
     tracked = row_tracked(setup, "private-frost", access, step_factor, publish)
     noise = noise_for(setup, "private-frost", tracking_releases(setup, setup.sensitivity**0))
-    settings = {"access": access, "step_factor": factor_setting(step_factor), "publish": publish}
+    settings: Settings = {"access": access, "step_factor": factor_setting(step_factor), "publish": publish}
     rounds, releases = private_following_rounds(tracked, noise), (tracking_releases(setup, noise),)
     return proved(Algorithm("private-frost", setup, rounds, settings, begin, releases))
 
@@ -59,4 +59,5 @@ METHOD = Method(
     needs="no ball or box",
     projects=False,
     noise_sent=noise_sent,
+    side_vector="z",
 )

@@ -10,7 +10,7 @@ taken at public points. Weights: doubly stochastic. Channel uses: 2 messages per
 from typing import Any
 
 from murmurcast.algorithms import account as accounts
-from murmurcast.algorithms.base import Algorithm, Publish, proved
+from murmurcast.algorithms.base import Algorithm, Publish, Settings, proved
 from murmurcast.algorithms.gossip import noise_for
 from murmurcast.algorithms.gradient_tracking import doubly_tracked
 from murmurcast.algorithms.method import Method
@@ -45,7 +45,12 @@ def private_gradient_tracking(
     name = "private-gradient-tracking"
     tracked = doubly_tracked(setup, name, weights, access, step_factor, publish)
     noise = noise_for(setup, name, tracking_releases(setup, setup.sensitivity**0))
-    settings = {"weights": weights, "access": access, "step_factor": factor_setting(step_factor), "publish": publish}
+    settings: Settings = {
+        "weights": weights,
+        "access": access,
+        "step_factor": factor_setting(step_factor),
+        "publish": publish,
+    }
     rounds, releases = private_pulling_rounds(tracked, noise), (tracking_releases(setup, noise),)
     return proved(Algorithm(name, setup, rounds, settings, begin, releases))
 

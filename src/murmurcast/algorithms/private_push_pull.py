@@ -9,7 +9,7 @@ gradients are taken at public points. Weights: rows and columns. Channel uses: 2
 from typing import Any
 
 from murmurcast.algorithms import account as accounts
-from murmurcast.algorithms.base import Algorithm, Publish, proved
+from murmurcast.algorithms.base import Algorithm, Publish, Settings, proved
 from murmurcast.algorithms.gossip import noise_for
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mixer import Access
@@ -45,7 +45,12 @@ def private_push_pull(
     """
     tracked = push_pull_tracked(setup, "private-push-pull", access, step_factor, publish)
     noise = noise_for(setup, "private-push-pull", tracking_releases(setup, setup.sensitivity**0))
-    settings = {"form": form, "access": access, "step_factor": factor_setting(step_factor), "publish": publish}
+    settings: Settings = {
+        "form": form,
+        "access": access,
+        "step_factor": factor_setting(step_factor),
+        "publish": publish,
+    }
     rounds, releases = _ROUNDS[require_form(form)](tracked, noise), (tracking_releases(setup, noise),)
     return proved(Algorithm("private-push-pull", setup, rounds, settings, begin, releases))
 

@@ -1,7 +1,7 @@
 """Push-pull and AB: gradient tracking that pulls models with rows and pushes trackers with columns.
 
-    push-pull:  x_i <- sum_j a_ij (x_j - gamma_t y_j)          ab:  x_i <- sum_j a_ij x_j - gamma_t y_i          message 1
-    y_i <- sum_j b_ij y_j + g_i(x_i) - g_i(old x_i)            y_1 = g(x_1)                                      message 2
+    push-pull:  x_i <- sum_j a_ij (x_j - gamma_t y_j)          ab:  x_i <- sum_j a_ij x_j - gamma_t y_i       message 1
+    y_i <- sum_j b_ij y_j + g_i(x_i) - g_i(old x_i)            y_1 = g(x_1)                                   message 2
 
 Weights: A is row-stochastic, a_ij = h_ji sqrt(p_j)/(c_i R); B is column-stochastic, b_ij = (d_j/R) h_ji/H_j: the same
 gains with other amplitudes. The sum of all y is the sum of all gradients in every epoch. Links may go one way. Nothing
@@ -14,11 +14,17 @@ from typing import Any, Literal
 import numpy as np
 
 from murmurcast import _check
-from murmurcast.algorithms.base import Algorithm, Publish
+from murmurcast.algorithms.base import Algorithm, Publish, Settings
 from murmurcast.algorithms.gossip import newest, require_unbounded, steps_of
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mixer import Access, mixer
-from murmurcast.algorithms.tracking import Tracked, begin_hiding_nothing, factor_setting, following_rounds, pulling_rounds
+from murmurcast.algorithms.tracking import (
+    Tracked,
+    begin_hiding_nothing,
+    factor_setting,
+    following_rounds,
+    pulling_rounds,
+)
 from murmurcast.planning.setup import Setup
 
 Form = Literal["push-pull", "ab"]
@@ -45,7 +51,12 @@ def push_pull(
         None: nothing is hidden.
     """
     tracked = push_pull_tracked(setup, "push-pull", access, step_factor, publish)
-    settings = {"form": form, "access": access, "step_factor": factor_setting(step_factor), "publish": publish}
+    settings: Settings = {
+        "form": form,
+        "access": access,
+        "step_factor": factor_setting(step_factor),
+        "publish": publish,
+    }
     return Algorithm("push-pull", setup, _ROUNDS[require_form(form)](tracked), settings, begin_hiding_nothing)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Local, Publish, Round, State, start
+from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Local, Publish, Round, Settings, State, start
 from murmurcast.algorithms.gossip import averaged, newest, steps_of
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mixer import Access, Loud, Mixer, mix, mixer, send_own
@@ -50,7 +50,7 @@ def row_stochastic(
     by = mixer(setup, "row", access)
     receiving = divided(setup, by, steps_of(setup, step_factor), publish)
     only = Round("model", by.channel, NO_DRAWS, Loud(by.amplitude), receiving, send_own, step_at_own)
-    settings = {"access": access, "step_factor": float(step_factor), "publish": publish}
+    settings: Settings = {"access": access, "step_factor": float(step_factor), "publish": publish}
     return Algorithm("row-stochastic", setup, (only,), settings, start)
 
 
@@ -81,4 +81,5 @@ METHOD = Method(
     account="no noise is sent",
     reference="Mai, Abed: Distributed optimization over directed graphs with row stochasticity, 2019 [MAI201994]; Xi, "
     "Mai, Abed, Khan, 2016 [7526803]; as the paper quotes them",
+    side_vector="z",
 )

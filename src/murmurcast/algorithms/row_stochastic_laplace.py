@@ -20,7 +20,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import account as accounts
 from murmurcast.algorithms import gossip
-from murmurcast.algorithms.base import Algorithm, Draw, Publish, Round, proved, start
+from murmurcast.algorithms.base import Algorithm, Draw, Publish, Round, Settings, proved, start
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mixer import Access, mixer
 from murmurcast.algorithms.power_controlled import GradientAt, require_gradient_at
@@ -75,7 +75,7 @@ def row_stochastic_laplace(
     step = step_at_mixed if gradient_at == "mixed" else step_at_own
     draws = {"noise": Draw(law="laplace")}
     only = Round("model", by.channel, draws, gossip.sending(by, setup, noise), receiving, gossip.say, step)
-    settings = {"gradient_at": gradient_at, "calibration": calibration, "access": access}
+    settings: Settings = {"gradient_at": gradient_at, "calibration": calibration, "access": access}
     releases = (gossip.gossip_releases(setup, push, noise, LAPLACE),)
     return proved(
         Algorithm(
@@ -129,7 +129,8 @@ METHOD = Method(
     account=account,
     promises="against everybody",
     formula="mu_j = sqrt(pi/2) sqrt(sum over t < T of (S_j gamma_t / (z_jj,t b_j,t+1))^2)",
-    reference="reference [9013030] of the paper; its recursion is inferred from the paper's eq. (2) and proof, not read "
-    "in the source; [10552083] is of the same family, not identified",
+    reference="reference [9013030] of the paper; its recursion is inferred from the paper's eq. (2) and proof, not "
+    "read in the source; [10552083] is of the same family, not identified",
     noise_sent=noise_sent,
+    side_vector="z",
 )

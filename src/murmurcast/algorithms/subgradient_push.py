@@ -1,9 +1,10 @@
 """Subgradient-push: masses are pushed along columns, and a model is a mass over its weight.
 
-    w_i = sum_j b_ij x_j,   y_i,t+1 = sum_j b_ij y_j,t,   v_i = w_i / y_i,t+1,   x_i <- w_i - gamma_t g_i(v_i)       y_1 = 1
+    w_i = sum_j b_ij x_j,   y_i,t+1 = sum_j b_ij y_j,t,   v_i = w_i / y_i,t+1,   x_i <- w_i - gamma_t g_i(v_i)
 
 Weights: column-stochastic: "column" by one multicast, "out-degree" with each neighbour heard apart. Links may go one
-way. y is free of data and worked out beforehand. x is a mass and v the model, so nothing is projected.
+way. y, which starts at 1, is free of data and worked out beforehand. x is a mass and v the model, so nothing is
+projected.
 Noise: none, so nothing is promised. Channel uses: one message per epoch.
 """
 
@@ -15,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Gradient, Local, Model, Publish, Round
+from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Gradient, Local, Model, Publish, Round, Settings
 from murmurcast.algorithms.gossip import averaged, newest, require_unbounded, steps_of
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mixer import Access, Loud, Mixer, Pushing, mix, mixer, radiate
@@ -74,7 +75,7 @@ def subgradient_push(
     by = mixer(setup, weights, access)
     receiving = pushed(setup, by, steps_of(setup, step_factor), publish)
     only = Round("model", by.channel, NO_DRAWS, Loud(by.amplitude), receiving, send_mass, push_hiding_nothing)
-    settings = {"weights": weights, "access": access, "step_factor": float(step_factor), "publish": publish}
+    settings: Settings = {"weights": weights, "access": access, "step_factor": float(step_factor), "publish": publish}
     return Algorithm("subgradient-push", setup, (only,), settings, begin)
 
 
@@ -84,12 +85,12 @@ def begin(start: Model, local: Local) -> State:  # noqa: ARG001
 
 
 def send_mass(here: Loud, state: State, drawn: dict[str, jax.Array]) -> jax.Array:  # noqa: ARG001
-    """x."""
+    """X."""
     return radiate(here.amplitude, state.mass)
 
 
 def push(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:
-    """w - gamma g(w/y), at a public point."""
+    """W - gamma g(w/y), at a public point."""
     return _push(here, state, sent, heard, local.gradient_at_public)
 
 
@@ -112,9 +113,10 @@ def pushed(setup: Setup, by: Mixer, steps: FloatArray, publish: Publish) -> Rece
 
 def push_sum(weights: csr_array, epochs: int) -> FloatArray:
     """[epochs, nodes] y_t+1 = B y_t from y_1 = 1, in row t: what a mass is divided by in epoch t."""
-    y, rows = np.ones(weights.shape[0]), []
+    y: FloatArray = np.ones(weights.shape[0])
+    rows = []
     for _ in range(epochs):
-        following = weights @ y
+        following = np.asarray(weights @ y)
         y = y if np.abs(following - y).max() <= 1e-16 * y.max() else following
         rows.append(y)
     return np.stack(rows)
@@ -129,4 +131,5 @@ METHOD = Method(
     "gradient-push for strongly convex functions on time-varying directed graphs, 2016",
     needs="no ball or box",
     projects=False,
+    side_vector="y",
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from murmurcast.algorithms import account as accounts
-from murmurcast.algorithms.base import NOISE, Algorithm, Publish, Round, proved
+from murmurcast.algorithms.base import NOISE, Algorithm, Publish, Round, Settings, proved
 from murmurcast.algorithms.gossip import (
     Sending,
     exposed_releases,
@@ -55,13 +55,13 @@ def subgradient_push_gaussian(
     noise = noise_for(setup, "subgradient-push-gaussian", gossip_releases(setup, steps, setup.sensitivity**0))
     receiving = pushed(setup, by, steps, publish)
     only = Round("model", by.channel, NOISE, sending(by, setup, noise), receiving, say_mass, push)
-    settings = {"weights": weights, "access": access, "step_factor": float(step_factor), "publish": publish}
+    settings: Settings = {"weights": weights, "access": access, "step_factor": float(step_factor), "publish": publish}
     releases = (gossip_releases(setup, steps, noise),)
     return proved(Algorithm("subgradient-push-gaussian", setup, (only,), settings, begin, releases))
 
 
 def say_mass(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax.Array:
-    """x + n."""
+    """X + n."""
     return radiate(here.amplitude, state.mass + here.noise * here.schedule * drawn["noise"])
 
 
@@ -94,4 +94,5 @@ METHOD = Method(
     needs="no ball or box",
     projects=False,
     noise_sent=noise_sent,
+    side_vector="y",
 )

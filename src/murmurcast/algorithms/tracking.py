@@ -135,12 +135,14 @@ def _at_start(start: Model, gradient: Model) -> State:
 
 
 def pulling_rounds(tracked: Tracked) -> tuple[Round, Round]:
-    """x - gamma y, then y."""
+    """X - gamma y, then y."""
     models, trackers = tracked.models, tracked.trackers
     sending = Pulling(models.amplitude, tracked.steps)
     model = Round("model", models.channel, NO_DRAWS, sending, _mixing(models), send_pulled, hold_mixed)
     tracking = _tracking(tracked, _no_step(tracked))
-    return model, Round("tracker", trackers.channel, NO_DRAWS, Loud(trackers.amplitude), tracking, send_tracker, track_hiding_nothing)
+    return model, Round(
+        "tracker", trackers.channel, NO_DRAWS, Loud(trackers.amplitude), tracking, send_tracker, track_hiding_nothing
+    )
 
 
 def following_rounds(tracked: Tracked) -> tuple[Round, Round]:
@@ -148,15 +150,17 @@ def following_rounds(tracked: Tracked) -> tuple[Round, Round]:
     models, trackers = tracked.models, tracked.trackers
     model = Round("model", models.channel, NO_DRAWS, Loud(models.amplitude), _mixing(models), send_own, hold_mixed)
     tracking = _tracking(tracked, tracked.steps)
-    return model, Round("tracker", trackers.channel, NO_DRAWS, Loud(trackers.amplitude), tracking, send_tracker, track_hiding_nothing)
+    return model, Round(
+        "tracker", trackers.channel, NO_DRAWS, Loud(trackers.amplitude), tracking, send_tracker, track_hiding_nothing
+    )
 
 
 def private_pulling_rounds(tracked: Tracked, noise: FloatArray) -> tuple[Round, Round]:
-    """x - gamma y, then y, with noise [nodes] nu in the newest gradient of both."""
+    """X - gamma y, then y, with noise [nodes] nu in the newest gradient of both."""
     model, tracker = pulling_rounds(tracked)
     in_tracker = noise / tracker.receiving.z
-    pulling = NoisyPulling(*model.sending, in_tracker)
-    noisy = NoisyTracker(*tracker.sending, in_tracker)
+    pulling = NoisyPulling(model.sending.amplitude, model.sending.step, in_tracker)
+    noisy = NoisyTracker(tracker.sending.amplitude, in_tracker)
     return (
         model._replace(draws=NOISE, sending=pulling, send=send_noisy_pulled),
         tracker._replace(draws=_AGAIN, sending=noisy, send=send_noisy_tracker, update=track),
@@ -166,7 +170,7 @@ def private_pulling_rounds(tracked: Tracked, noise: FloatArray) -> tuple[Round, 
 def private_following_rounds(tracked: Tracked, noise: FloatArray) -> tuple[Round, Round]:
     """x, then y with noise [nodes] nu in its newest gradient."""
     model, tracker = following_rounds(tracked)
-    noisy = NoisyTracker(*tracker.sending, noise / tracker.receiving.z)
+    noisy = NoisyTracker(tracker.sending.amplitude, noise / tracker.receiving.z)
     return model, tracker._replace(draws=NOISE, sending=noisy, send=send_noisy_tracker, update=track)
 
 
@@ -190,17 +194,17 @@ def _no_step(tracked: Tracked) -> FloatArray:
 
 
 def send_pulled(here: Pulling, state: State, drawn: dict[str, jax.Array]) -> jax.Array:  # noqa: ARG001
-    """x - gamma y."""
+    """X - gamma y."""
     return radiate(here.amplitude, state.own - here.step * state.tracker)
 
 
 def send_noisy_pulled(here: NoisyPulling, state: State, drawn: dict[str, jax.Array]) -> jax.Array:
-    """x - gamma y, the newest gradient in y under noise."""
+    """X - gamma y, the newest gradient in y under noise."""
     return radiate(here.amplitude, state.own - here.step * (state.tracker + here.noise * drawn["noise"]))
 
 
 def send_tracker(here: Loud, state: State, drawn: dict[str, jax.Array]) -> jax.Array:  # noqa: ARG001
-    """y."""
+    """Y."""
     return radiate(here.amplitude, state.tracker)
 
 
@@ -225,7 +229,7 @@ def track_hiding_nothing(here: Tracking, state: State, sent: jax.Array, heard: j
 
 
 def _follow(here: Tracking, state: State, sent: jax.Array, heard: jax.Array, gradient_at: Gradient) -> State:
-    """y <- mixed y + g~(new x)/z' - g~(old x)/z, the new gradient still without noise."""
+    """Y <- mixed y + g~(new x)/z' - g~(old x)/z, the new gradient still without noise."""
     said = spoken(here.amplitude, sent)
     own = state.mixed - here.step * said
     gradient = gradient_at(own)
@@ -243,7 +247,7 @@ def tracking_releases(setup: Setup, noise: FloatArray) -> Releases:
 
 def account_of_tracking(ledger: accounts.LedgerTables, draws: dict[str, str]) -> tuple[Releases, ...]:
     """S/nu in every epoch, from the tables: one noise, one amplitude and one z wherever a gradient stands."""
-    ledger.require_rounds(start_gradients=1, **draws)
+    ledger.require_rounds_after_gradient(**draws)
     pulls = draws == PULLING
     ledger.require_tables(
         *(f"model_sending_{name}" for name in (NoisyPulling if pulls else Loud)._fields),

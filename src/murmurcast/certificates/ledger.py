@@ -148,15 +148,22 @@ class Ledger(NamedTuple):
         """Whether there is a word or number of this name."""
         return name in self.data.attrs
 
-    def require_rounds(self, *, start_gradients: int = 0, **rounds: str) -> None:
-        """The run had these rounds and no others, with the draws they name, and so many gradients before them."""
+    def require_rounds(self, **rounds: str) -> None:
+        """The run had these rounds and no others, each with the draws that it names; no gradient came before them."""
+        self._require_rounds(rounds, 0)
+
+    def require_rounds_after_gradient(self, **rounds: str) -> None:
+        """The same for methods that take one gradient at the public start, before the first round."""
+        self._require_rounds(rounds, 1)
+
+    def _require_rounds(self, rounds: dict[str, str], start_gradients: int) -> None:
         if self.text("rounds").split() != list(rounds):
             self.refuse(f'has the rounds "{self.text("rounds")}", expected {" ".join(rounds)}')
         for name, words in rounds.items():
             if self.text(f"{name}_draws") != words:
                 self.refuse(f'draws "{self.text(f"{name}_draws")}" in round {name}, expected "{words}"')
         if not same(start_gradients, self.data.attrs.get("start_gradients")):
-            self.refuse(f"does not have {start_gradients} gradients at the start, as many as this method takes there")
+            self.refuse(f"has other gradients at the start than this method takes there, which are {start_gradients}")
 
     def require_tables(self, *names: str) -> None:
         """These and no other tables of what is sent and received: what is not known here cannot be accounted for."""

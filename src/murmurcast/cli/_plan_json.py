@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from scipy.sparse import csr_array
 
+from murmurcast.network.stability import DENSE_UP_TO
 from murmurcast.privacy import gaussian
 from murmurcast.privacy.best_guess import best_guess
 
@@ -44,6 +45,7 @@ def as_dict(
         "weights": _matrix(plan.mixing.weights),
         "perron": plan.perron.tolist(),
         "normaliser": plan.mixing.normaliser,
+        "exact_diffusion_radius": plan.exact_diffusion_radius if plan.network.nodes <= DENSE_UP_TO else None,
         "theta": plan.theta,
         "noise_to_step": plan.noise_to_step.tolist(),
         "sensitivity": plan.sensitivity.tolist(),

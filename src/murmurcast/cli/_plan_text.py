@@ -57,7 +57,9 @@ def _glance(plan: "Plan", why_nominal: str) -> str:
     if network.nodes <= _RATE_UP_TO and plan.mixing.normaliser > network.max_degree:
         rate = mixing_rate(plan.mixing.weights)
         bound = f"|A^t - pi| <= {rate.constant:.3g} x {rate.rate:.4g}^t" if rate.rate > 1e-12 else "A = pi in one epoch"
-        lines.append(f"[bold]Mixing[/bold]   {bound}")
+        radius = plan.exact_diffusion_radius
+        settles = f"{'stable' if radius < 1 else 'UNSTABLE'} ({radius:.4g})"
+        lines.append(f"[bold]Mixing[/bold]   {bound}; exact diffusion {settles}")
     in_all = "in all, nominal" if why_nominal else "in all, against everybody"
     scope = in_all if budget.target == "certificate" else "per epoch and receiver (the paper's)"
     numbers = f"epsilon {at_most(budget.epsilon, 6)}, delta {at_most(budget.delta, 6)}"

@@ -71,7 +71,7 @@ class ScheduleSection(Section):
 class PowerSection(Section):
     """[power]: how the split is chosen."""
 
-    objective: Literal["sum", "max-min", "noise"] = "sum"
+    objective: Literal["sum", "max-min", "noise", "balanced"] = "sum"
     min: float = 0.01
     max: float = 0.99
     alpha: float | list[float] = 0.5

@@ -8,7 +8,7 @@ for every receiver.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import bmat, csr_array, diags_array
+from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from murmurcast._check import FloatArray
@@ -47,7 +47,8 @@ def metropolis_weights(network: Network) -> csr_array:
 def out_degree_weights(network: Network) -> csr_array:
     """[receiver, sender] 1/(1 + d_j), d_j how many hear j, and as much for itself: column-stochastic."""
     share = 1 / (1 + network.degree)
-    heard = csr_array((network.gains != 0).astype(np.float64).T)
+    gains = network.gains
+    heard = csr_array((np.ones(gains.nnz), gains.indices, gains.indptr), gains.shape).T
     weights = csr_array(heard @ diags_array(share) + diags_array(share))
     weights.sort_indices()
     return weights
@@ -72,7 +73,8 @@ def over_air(weights: csr_array, network: Network) -> OverAir | None:
 def _along_links(links: csr_array, ratio: csr_array) -> FloatArray:
     """[receivers, then senders] potentials whose sums are the ratios along trees of links."""
     nodes = links.shape[0]
-    both = csr_array(bmat([[None, links], [links.T, None]]))
+    receiver, sender = links.tocoo().coords
+    both = csr_array((np.ones(len(sender)), (receiver, nodes + sender)), (2 * nodes, 2 * nodes))
     values = ratio.todok()
     potential, reached = np.zeros(2 * nodes), np.zeros(2 * nodes, bool)
     while not reached.all():

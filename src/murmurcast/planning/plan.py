@@ -5,7 +5,7 @@ A run takes a plan, never a noise level: mechanism and account cannot drift apar
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
 from murmurcast.errors import Error
+from murmurcast.network.stability import exact_diffusion_radius
 from murmurcast.network.weights import Mixing
 from murmurcast.planning.power.transmit_power import public_scale, sent_over_budget
 from murmurcast.planning.setup import Setup, run_curve
@@ -26,7 +27,7 @@ from murmurcast.privacy.coalitions import Collusion
 from murmurcast.privacy.conversion import Curve
 from murmurcast.problems.trust import why_not_bounded
 
-Objective = Literal["sum", "max-min", "noise"]
+Objective = Literal["sum", "max-min", "noise", "balanced"]
 DENSE_UP_TO = 3000  # nodes, for what one observer learns
 
 
@@ -36,9 +37,10 @@ class PowerRule:
     """How the power split is chosen.
 
     Args:
-        objective: "sum" (the paper's: largest sum of alpha), "max-min" (largest least alpha) or "noise" (least noise in
-            the consensus). With a total budget and given noise every node takes the largest alpha it can; the objective
-            then only decides between that and an even split.
+        objective: "sum" (the paper's: largest sum of alpha), "max-min" (largest least alpha), "noise" (least noise in
+            the consensus) or "balanced" (the split that makes the weights doubly stochastic, at its largest level).
+            With a total budget and given noise every node takes the largest alpha it can; of the first three the
+            objective then only decides between that and an even split.
         minimum: Least alpha. Below it a node's data would hardly count.
         maximum: Greatest alpha. Above it a node would hardly have noise of its own.
         alpha: The split where the noise is found for it (`noise_to_step = "auto"`), one number or one per node.
@@ -53,10 +55,7 @@ class PowerRule:
         _check.split(**{"power.min": self.minimum, "power.max": self.maximum, "power.alpha": self.alpha})
         if self.minimum > self.maximum:
             raise Error(f"power.min is {self.minimum:g}, above power.max {self.maximum:g}", hint="swap them")
-        if self.objective not in ("sum", "max-min", "noise"):
-            raise Error(
-                f'objective is "{self.objective}"', hint=_check.nearest(self.objective, ("sum", "max-min", "noise"))
-            )
+        _check.one_of(get_args(Objective), objective=self.objective)
 
 
 class SentPower(NamedTuple):
@@ -132,6 +131,11 @@ class Plan(Setup):
         """
         mu = self._mu(certificates.exposure(self.schedule.steps, self.schedule.noise_schedule, self.z), self.curve)
         return Certificate(mu, self.curve.epsilon(mu, self.budget.delta), self.budget.delta, self.budget.unit)
+
+    @cached_property
+    def exact_diffusion_radius(self) -> float:
+        """By how much disagreement of exact diffusion on these weights shrinks in an epoch; below 1 it is stable."""
+        return exact_diffusion_radius(self.mixing.weights)
 
     @property
     def why_nominal(self) -> str:

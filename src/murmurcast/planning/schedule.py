@@ -25,8 +25,8 @@ class Schedule:
         step: gamma_1.
         decay: gamma_t = step / sqrt(t) ("sqrt"), step / t ("linear") or step ("constant").
         noise_timing: "paper": sigma_t = q gamma_t. "aligned": sigma_{t+1} = q gamma_t (and sigma_1 = q gamma_1),
-            because the noise that protects gradient t is drawn in epoch t + 1. "quiet-start": the same with sigma_1 = 0,
-            because the first message is free of data.
+            because the noise that protects gradient t is drawn in epoch t + 1. "quiet-start": the same with
+            sigma_1 = 0, because the first message is free of data.
         noise_to_step: q, noise std over step: one number, one per node, or "auto" for the least noise that meets a
             total budget. None: "auto" for a total budget, 10 (the paper's) for a per-epoch one.
     """

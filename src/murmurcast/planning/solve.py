@@ -17,6 +17,7 @@ from murmurcast.network.graph import Network
 from murmurcast.network.weights import Mixing, Z, mixing, perron, z_diagonal
 from murmurcast.network.weights import normaliser as resolve_normaliser
 from murmurcast.planning.plan import Plan, PowerRule, objective_value
+from murmurcast.planning.power.balanced import balanced_shape, level_below, level_within, require_level
 from murmurcast.planning.power.certified import certified_alpha, certified_noise, require_floor
 from murmurcast.planning.power.largest_sum import largest_sum
 from murmurcast.planning.power.least_noise import least_noise
@@ -93,11 +94,14 @@ def plan(
         made = mixing(network, alpha, resolved)
         return made, z_diagonal(made.weights, schedule.epochs, z)
 
-    if budget.target == "per-epoch":
-        if noise is None:
-            raise Error(
-                'noise_to_step = "auto" needs a total budget', hint='set target = "certificate", or give noise_to_step'
-            )
+    if budget.target == "per-epoch" and noise is None:
+        raise Error(
+            'noise_to_step = "auto" needs a total budget', hint='set target = "certificate", or give noise_to_step'
+        )
+    if rule.objective == "balanced":
+        on_stage("balancing the weights")
+        found = _balanced(setup, mix, rule, noise, resolved)
+    elif budget.target == "per-epoch" and noise is not None:
         found = _per_epoch(network, mix, budget, rule, noise, setup.sensitivity, on_stage)
     elif noise is None:
         on_stage("finding the noise")
@@ -206,6 +210,31 @@ def _settle(
         theta = max(theta, following) if late else following
         weight = (pi + weight) / 2 if late else pi
     return None
+
+
+def _balanced(setup: Setup, mix: _Mix, rule: PowerRule, noise: FloatArray | None, resolved: int) -> _Solution:
+    """The split that makes the weights doubly stochastic, at the largest level that the budget allows."""
+    budget, schedule, moved = setup.budget, setup.schedule, setup.effective_sensitivity
+    shape = balanced_shape(setup.network, resolved, rule.minimum, rule.maximum)
+    made, z = mix(shape)
+    theta, exposed = _bound(budget, z), certificate.exposure(schedule.steps, schedule.noise_schedule, z)
+    if noise is None:
+        wanted = float(np.mean(_check.per_node(len(shape), **{"power.alpha": rule.alpha})) / shape.mean())
+        alpha = shape * min(max(wanted, rule.minimum / float(shape.min())), rule.maximum)
+        found = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta, setup.curve)
+        return _Solution(alpha, found, theta, made, z)
+    if budget.target == "per-epoch":
+        within = limits(
+            *(setup.network, noise, setup.sensitivity, theta),
+            *(budget.epsilon, budget.delta, rule.minimum, rule.maximum),
+        )
+        return _Solution(level_within(within, shape, budget.epsilon), noise, theta, made, z)
+    most = certified_alpha(exposed, noise, moved, budget.epsilon, budget.delta, setup.curve)
+    alpha = level_below(most, shape, rule.maximum)
+    at_floor = certificate.mu(exposed, shape * rule.minimum / float(shape.min()), noise, moved)
+    smallest = float(setup.curve.epsilon(setup.curve.with_rounding(at_floor).max(), budget.delta))
+    require_level(alpha, rule.minimum, budget.epsilon, smallest)
+    return _Solution(alpha, noise, theta, made, z)
 
 
 def _automatic_noise(

@@ -58,7 +58,7 @@ def exposure(
     Returns:
         [nodes].
     """
-    _check.above_zero(steps=steps, noise_schedule=noise_schedule)
+    _check.above_zero(steps=steps, noise_schedule=noise_schedule[1:])  # the first message is free of data
     ratio = (steps[:-1] / noise_schedule[1:]) ** 2
     _check.above_zero(steps_over_noise=ratio)
     if last is not None:
@@ -129,7 +129,7 @@ def mu_of_record_at_own_point(
     Guarantees:
         Unit: record. Adversary: everybody else together. Formula: the recursion above. Range: L_j >= 0 and true.
     """
-    _check.above_zero(steps=steps, z=z.ravel(), effective_noise=effective_noise.ravel())
+    _check.above_zero(steps=steps, z=z.ravel(), effective_noise=effective_noise[1:].ravel())
     _check.positive(clip=clip, examples=examples)
     _check.not_negative(lipschitz=lipschitz)
     drift = np.zeros(z.shape[1])

@@ -86,7 +86,7 @@ def collusion(
     each = likely_seconds(nodes, len(push))
     alone = _affordable(min(seconds, _FOR_RECEIVERS) if np.isfinite(seconds) else seconds, each, nodes)
     all_pairs = nodes * (nodes - 1) // 2 if nodes > 2 else 0  # of two nodes nobody is left to observe
-    audible = weights * effective_noise[0]
+    audible = weights * effective_noise[-1]  # the first message may be sent without noise
     np.fill_diagonal(audible, 0.0)
     importance = _order(push, effective_noise)
     receivers = tuple(sorted(_likeliest(_shares_alone(audible), importance, alone)))

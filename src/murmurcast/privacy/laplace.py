@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from murmurcast._check import FloatArray
 from murmurcast.privacy import discrete, gaussian
 
-
 MU_OF_CONCENTRATED = math.sqrt(math.pi / 2)  # mu over sqrt(2 rho)
 
 

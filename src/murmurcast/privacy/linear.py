@@ -204,7 +204,7 @@ def filter_steps(weights: FloatArray, observers: tuple[int, ...], effective_nois
     # heard = reduce @ full, because the rows of full span those of heard.
     reduce = heard @ np.linalg.pinv(full, rcond=_NEGLIGIBLE)
     forward = weights[np.ix_(hidden, hidden)]
-    variance = effective_noise[:, hidden] ** 2
+    variance = _some_noise(effective_noise)[:, hidden] ** 2
     uncertain = np.diag(variance[0])
     for epoch in range(len(effective_noise)):
         cross = heard @ uncertain
@@ -220,9 +220,18 @@ def filter_steps(weights: FloatArray, observers: tuple[int, ...], effective_nois
 
 
 def require_numbers(effective_noise: FloatArray, push: FloatArray) -> None:
-    """Every node adds noise in every epoch: without it, what a node says is known, and mu is no number."""
-    _check.above_zero(effective_noise=effective_noise.ravel())
+    """Every node adds noise, but for the first epoch: without it, what a node says is known, and mu is no number."""
+    _check.above_zero(effective_noise=effective_noise[1:].ravel())
     _check.finite(push=np.abs(push).ravel())
+
+
+def _some_noise(effective_noise: FloatArray) -> FloatArray:
+    """The same, with a thousandth of the next epoch's noise in a first message that has none: a filter needs some."""
+    if effective_noise[0].all():
+        return effective_noise
+    return np.concatenate(
+        [np.where(effective_noise[:1] > 0, effective_noise[:1], 1e-3 * effective_noise[1:2]), effective_noise[1:]]
+    )
 
 
 def _responses(epochs: list[Step], targets: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> FloatArray:

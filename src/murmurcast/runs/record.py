@@ -11,8 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from murmurcast._check import FloatArray
+from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm, Round
 from murmurcast.algorithms.promise import why_nothing as why_nothing
+from murmurcast.algorithms.side_vectors import setup_uses
 from murmurcast.data.assumptions import assumptions
 from murmurcast.engine import check, draws, node, noise
 from murmurcast.engine.train import Record
@@ -179,6 +181,8 @@ def info(
         "rounds": [one.name for one in algorithm.rounds],
         "problem": {"kind": type(problem).__name__, "nodes": problem.nodes, "dim": problem.dim},
         "epochs": algorithm.epochs,
+        "channel_uses_per_epoch": algorithm.channel_uses,
+        "setup_uses": _setup_uses(algorithm, problem),
         "seeds": list(seeds),
         "precision": precision,
         "privacy": {
@@ -202,6 +206,12 @@ def info(
         "machine": {"system": platform.system(), "kind": platform.machine(), "cores": os.cpu_count()},
         "commit": _commit(),
     }
+
+
+def _setup_uses(algorithm: Algorithm, problem: Problem) -> float | None:
+    """Channel uses before training, of what is free of data; of methods of the house."""
+    known = algorithm.name in registry.NAMES
+    return setup_uses(registry.find(algorithm.name), algorithm, problem.dim) if known else None
 
 
 def _worst_epsilon(part: Releases, delta: float) -> float | None:

@@ -1,0 +1,45 @@
+"""What nodes exchange before training, free of data: the vectors behind z and y, and the factors of balanced weights.
+
+They cost channel uses too: z, K numbers a round, is not negligible once the number of nodes K comes near the number of
+parameters m. A use carries m numbers.
+"""
+
+import math
+
+from scipy.sparse import csr_array
+
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.method import Method
+from murmurcast.network.balanced import balanced_mixing
+from murmurcast.network.stability import DENSE_UP_TO
+from murmurcast.network.weights import column_mixing, mixing_rate
+from murmurcast.planning.row_mixing import row_mixing
+
+_SETTLED = 1e-6  # relative: from there on a side vector changes nothing that anybody could measure
+
+
+def setup_numbers(method: Method, algorithm: Algorithm) -> int | None:
+    """How many numbers a node sends before training; None where the network is too large to find out."""
+    setup = algorithm.setup
+    count = 0
+    if algorithm.settings.get("weights") == "sinkhorn":
+        count += 2 * balanced_mixing(setup.network).rounds  # a receiver's factor, then a sender's
+    if method.side_vector == "none" or algorithm.settings.get("weights", "row") not in ("row", "column"):
+        return count
+    if setup.network.nodes > DENSE_UP_TO:
+        return None
+    if method.side_vector == "z":
+        return count + setup.network.nodes * _rounds(row_mixing(setup).mixing.weights, algorithm.epochs)
+    return count + _rounds(csr_array(column_mixing(setup.network).weights.T), algorithm.epochs)
+
+
+def setup_uses(method: Method, algorithm: Algorithm, dim: int) -> float | None:
+    """The same in channel uses of m = `dim` numbers."""
+    numbers = setup_numbers(method, algorithm)
+    return None if numbers is None else numbers / dim
+
+
+def _rounds(weights: csr_array, epochs: int) -> int:
+    """Until powers of the weights have settled, and no more than there are epochs to use them in."""
+    rate = mixing_rate(weights).rate
+    return min(epochs, math.ceil(math.log(_SETTLED) / math.log(rate)) if 0 < rate < 1 else 1)
