@@ -70,7 +70,9 @@ def work_of(inputs: Inputs) -> LocalWork:
 
 def noise_of(inputs: Inputs) -> Fresh:
     """The given numbers: see the note of the file."""
-    numbers: dict[str, FloatArray] = {name: np.array(inputs[name]) for name in inputs if name.startswith(("normal_", "laplace_"))}
+    numbers: dict[str, FloatArray] = {
+        name: np.array(inputs[name]) for name in inputs if name.startswith(("normal_", "laplace_"))
+    }
     neighbours = [np.flatnonzero(row) for row in np.array(inputs["gains"])]
     most = max(map(len, neighbours))
 

@@ -8,8 +8,9 @@ they give away is the distance of two means in units of their covariance, given 
 
 from collections.abc import Iterable
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 import murmurcast as mc
@@ -47,7 +48,11 @@ def joint_of(algorithm: Algorithm, *, curvature: float = 0.0, published: bool = 
     dim = len(owners) + gradients * network.nodes
     waiting = iter(_units(place, draw, network, dim) for place, draw in zip(places, fresh, strict=True))
     shift = np.eye(dim)[len(owners) :].reshape(gradients, network.nodes, dim)
-    work = LocalWork(*(2 * (lambda i, epoch, point: curvature * point + np_to_jax(shift)[epoch, i],)))
+
+    def gradient(i: Any, epoch: Any, point: Any) -> Any:
+        return curvature * point + jnp.asarray(shift)[epoch, i]
+
+    work = LocalWork(gradient, gradient)
     path = follow(algorithm, lambda *_: next(waiting), np.zeros((network.nodes, dim)), work)
     seen = [sent.reshape(-1, dim) for sent in path.sent]
     if published:
@@ -55,12 +60,6 @@ def joint_of(algorithm: Algorithm, *, curvature: float = 0.0, published: bool = 
     whole = np.concatenate(seen)
     moved = whole[:, len(owners) :].reshape(-1, gradients, network.nodes)
     return Joint(whole[:, : len(owners)], tuple(owners), moved)
-
-
-def np_to_jax(values: FloatArray) -> "jax.Array":  # noqa: F821
-    import jax.numpy as jnp
-
-    return jnp.asarray(values)
 
 
 def _numbered(
@@ -75,7 +74,9 @@ def _numbered(
         "pair": [(i, j) for i, j in links if i < j],
     }[draw.per]
     known = [frozenset(one) if draw.per == "pair" else frozenset(one[:1]) for one in each]
-    table = {(epoch, *one): first + epoch * len(each) + place for epoch in range(epochs) for place, one in enumerate(each)}
+    table = {
+        (epoch, *one): first + epoch * len(each) + place for epoch in range(epochs) for place, one in enumerate(each)
+    }
     return known * epochs, table
 
 
