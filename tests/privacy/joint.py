@@ -39,7 +39,8 @@ def joint_of(algorithm: Algorithm, *, curvature: float = 0.0, published: bool = 
     """From one run on unit draws; gradients are curvature times the point, plus the data's."""
     network, epochs = algorithm.setup.network, algorithm.epochs
     fresh = [draw for one in algorithm.rounds for draw in one.draws.values() if isinstance(draw, Draw)]
-    places, owners = [], []
+    places: list[dict[tuple[int, ...], int]] = []
+    owners: list[frozenset[int]] = []
     for draw in fresh:
         who, table = _numbered(network, draw, epochs, len(owners))
         owners += who
@@ -68,11 +69,12 @@ def _numbered(
     """Who knows each draw of a kind, and the number of each by (epoch, owners)."""
     nodes, gains = network.nodes, network.gains
     links = [(i, int(j)) for i in range(nodes) for j in gains.indices[gains.indptr[i] : gains.indptr[i + 1]]]
-    each: list[tuple[int, ...]] = {
+    kinds: dict[str, list[tuple[int, ...]]] = {
         "node": [(i,) for i in range(nodes)],
-        "link": list(links),
+        "link": [*links],
         "pair": [(i, j) for i, j in links if i < j],
-    }[draw.per]
+    }
+    each = kinds[draw.per]
     known = [frozenset(one) if draw.per == "pair" else frozenset(one[:1]) for one in each]
     table = {
         (epoch, *one): first + epoch * len(each) + place for epoch in range(epochs) for place, one in enumerate(each)

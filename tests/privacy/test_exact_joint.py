@@ -1,6 +1,5 @@
 """Certificates against an exact joint calculation of everything on the air: they are tight, not only sound."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from tests.conftest import asymmetric_network
 from tests.privacy.joint import Joint, exact_mu, joint_of
 
 EPOCHS, CLIP, EXAMPLES, SMOOTHNESS = 6, 0.8, (30, 20, 25, 40, 35), 0.7
-Make = Callable[[mc.Setup], Algorithm]
 
 
 def by_sender(network: mc.Network, *, complete: bool = False) -> mc.Network:

@@ -40,7 +40,7 @@ class Memory(NamedTuple):
 
 
 def share_of_power(amplitude: FloatArray, power: FloatArray) -> FloatArray:
-    """alpha = amplitude^2 / p, exactly 1 where rounding leaves it just below: a trace of noise there hides nothing."""
+    """Amplitude^2 / p, exactly 1 where rounding leaves it just below: a trace of noise there hides nothing."""
     alpha = amplitude**2 / power
     return np.where(alpha > 1 - _ROUNDING, 1.0, alpha)
 
