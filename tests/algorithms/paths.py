@@ -134,3 +134,22 @@ def said(algorithm: Algorithm, path: Path) -> list[FloatArray]:
 def no_draws(name: str, draw: Draw) -> Any:
     """Of methods that have none."""
     raise AssertionError(f"{name} is drawn: {draw}")
+
+
+def random_draws(gains: Any, epochs: int, dim: int, seed: int = 0) -> Fresh:
+    """Normal draws of every kind; those of a pair are the same at both ends, with opposite signs."""
+    rng, nodes = np.random.default_rng(seed), gains.shape[0]
+    rows = [gains.indices[gains.indptr[i] : gains.indptr[i + 1]].tolist() for i in range(nodes)]
+
+    def fresh(name: str, draw: Draw) -> FloatArray:  # noqa: ARG001
+        if draw.per == "node":
+            return rng.normal(size=(epochs, nodes, dim))
+        found = np.zeros((epochs, nodes, max(map(len, rows)), dim))
+        both = rng.normal(size=(epochs, nodes, nodes, dim))
+        for i, row in enumerate(rows):
+            for slot, j in enumerate(row):
+                one_end = both[:, min(i, j), max(i, j)] * (1 if i < j else -1)
+                found[:, i, slot] = both[:, i, j] if draw.per == "link" else one_end
+        return found
+
+    return fresh
