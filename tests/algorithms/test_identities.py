@@ -132,7 +132,7 @@ def test_frosts_trackers_hold_every_gradient_over_z(private: bool) -> None:
 
 @pytest.mark.parametrize("weights", ["sinkhorn", "row", "metropolis"])
 def test_exact_diffusions_mean_moves_by_gradient_descent(weights: str) -> None:
-    """The weighed mean of x moves by the mean gradient of all nodes, each at its own point, whatever the weights are."""
+    """The weighed mean of x moves by the mean gradient of all nodes, each at its own point, whatever the weights."""
     access = "orthogonal" if weights == "metropolis" else "air"
     algorithm = made("exact-diffusion", two_way(), weights=weights, access=access)
     start = np.broadcast_to(START[0], START.shape)  # psi_0 is the start: all begin at one public point
