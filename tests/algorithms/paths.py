@@ -85,7 +85,7 @@ def trace(algorithm: Algorithm, drawn: DrawnPerRound, start: Any, work: LocalWor
         signals = []
         for one, (sending, receiving), draw in zip(algorithm.rounds, tables, here, strict=True):
             sent = jax.vmap(one.send)(node.constants_at(sending, epoch, nodes), states, draw)
-            heard = _heard(one.channel, sent, Moment(epoch, numbers, lambda number: noise[number][None]))
+            heard = heard_by(one.channel, sent, Moment(epoch, numbers, lambda number: noise[number][None]))
 
             def update(number: Any, *told: Any, receive: Any = one.update) -> Any:
                 return state_of(receive(*told, work.of(number, epoch)))
@@ -98,7 +98,7 @@ def trace(algorithm: Algorithm, drawn: DrawnPerRound, start: Any, work: LocalWor
     return Path(states, sent)
 
 
-def _heard(channel: Any, sent: jax.Array, moment: Moment) -> jax.Array:
+def heard_by(channel: Any, sent: jax.Array, moment: Moment) -> jax.Array:
     """What every node hears of signals that have no seeds: [nodes, ...] or [nodes, neighbours, ...]."""
     seeds_at = 1 if channel.signals is None else 2
     lists, hear = channel.deliver(
