@@ -16,6 +16,7 @@ from murmurcast.engine import draws, node
 Gradient = Callable[[Any, Any, Any], Any]  # of node, epoch (0 for what is taken at the start) and point
 Fresh = Callable[[str, Draw], Any]  # [epochs, nodes, ...] by name and kind
 DrawnPerRound = list[dict[str, Any]]
+Tables = list[tuple[Any, Any]]  # sending and receiving, round by round
 QUICK_TO_COMPILE = {"xla_backend_optimization_level": 0}  # paths are short: compiling is what takes time
 
 
@@ -72,18 +73,30 @@ def draws_of(algorithm: Algorithm, fresh: Fresh) -> DrawnPerRound:
     ]
 
 
-def trace(algorithm: Algorithm, drawn: DrawnPerRound, start: Any, work: LocalWork, receiver_noise: Any = None) -> Path:
-    """The path as a function of its draws that can be differentiated; start is [nodes, ...]."""
+def tables_of(algorithm: Algorithm) -> Tables:
+    """What the rounds send and receive by."""
+    return [(one.sending, one.receiving) for one in algorithm.rounds]
+
+
+def trace(
+    algorithm: Algorithm,
+    drawn: DrawnPerRound,
+    start: Any,
+    work: LocalWork,
+    receiver_noise: Any = None,
+    tables: Tables | None = None,
+) -> Path:
+    """The path as a function of its draws, and of other tables than its own; start is [nodes, ...]."""
     nodes, epochs = len(start), algorithm.epochs
     numbers = jnp.arange(nodes)
     quiet = jnp.zeros((epochs, *jnp.shape(start))) if receiver_noise is None else receiver_noise
-    tables = jax.tree.map(jnp.asarray, [(one.sending, one.receiving) for one in algorithm.rounds])
+    by = jax.tree.map(jnp.asarray, tables_of(algorithm) if tables is None else tables)
     begin = jax.vmap(lambda number, point: algorithm.init(point, work.of(number, 0)))(numbers, start)
 
     def step(states: Any, now: Any) -> tuple[Any, Any]:
         epoch, here, noise = now
         signals = []
-        for one, (sending, receiving), draw in zip(algorithm.rounds, tables, here, strict=True):
+        for one, (sending, receiving), draw in zip(algorithm.rounds, by, here, strict=True):
             sent = jax.vmap(one.send)(node.constants_at(sending, epoch, nodes), states, draw)
             heard = heard_by(one.channel, sent, Moment(epoch, numbers, lambda number: noise[number][None]))
 
@@ -119,6 +132,25 @@ def follow(
         )(drawn)
         found: Path = jax.tree.map(np.asarray, path)
     return found
+
+
+def follow_by_tables(
+    algorithm: Algorithm, fresh: Fresh, start: FloatArray, work: LocalWork
+) -> Callable[[Tables], Path]:
+    """The same for other tables of the same shapes, compiled once."""
+    with jax.enable_x64(True):
+        drawn = jax.tree.map(jnp.asarray, draws_of(algorithm, fresh))
+    compiled = jax.jit(
+        lambda tables, given: trace(algorithm, given, jnp.asarray(start), work, tables=tables),
+        compiler_options=QUICK_TO_COMPILE,
+    )
+
+    def path(tables: Tables) -> Path:
+        with jax.enable_x64(True):
+            found: Path = jax.tree.map(np.asarray, compiled(jax.tree.map(jnp.asarray, tables), drawn))
+        return found
+
+    return path
 
 
 def said(algorithm: Algorithm, path: Path) -> list[FloatArray]:

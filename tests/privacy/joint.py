@@ -16,7 +16,7 @@ import numpy as np
 import murmurcast as mc
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm, Draw
-from tests.algorithms.paths import LocalWork, follow
+from tests.algorithms.paths import Fresh, LocalWork, Path, follow
 
 _REACHABLE = 1e-8  # relative: what no draw can make moves all the same
 
@@ -35,32 +35,59 @@ class Joint(NamedTuple):
     moved: FloatArray
 
 
-def joint_of(algorithm: Algorithm, *, curvature: float = 0.0, published: bool = True) -> Joint:
-    """From one run on unit draws; gradients are curvature times the point, plus the data's."""
+class Units(NamedTuple):
+    """What a run on unit draws takes.
+
+    Attributes:
+        owners: Who knows each draw.
+        fresh: The draws.
+        start: [nodes, draws and gradients] zeros.
+        work: Gradients with one coordinate for each of them.
+    """
+
+    owners: tuple[frozenset[int], ...]
+    fresh: Fresh
+    start: FloatArray
+    work: LocalWork
+
+    def joint(self, path: Path, *, published: bool = True) -> Joint:
+        """From the path on these draws."""
+        (nodes, dim), count = self.start.shape, len(self.owners)
+        seen = [sent.reshape(-1, dim) for sent in path.sent]
+        if published:
+            seen.append(path.states.published.reshape(-1, dim))
+        whole = np.concatenate(seen)
+        whole = whole[
+            np.isfinite(whole).all(axis=1)
+        ]  # a mean of what was heard, where nothing is taken from it, is none
+        return Joint(whole[:, :count], self.owners, whole[:, count:].reshape(len(whole), -1, nodes))
+
+
+def units_of(algorithm: Algorithm, curvature: float = 0.0) -> Units:
+    """Gradients are curvature times the point, plus the data's."""
     network, epochs = algorithm.setup.network, algorithm.epochs
-    fresh = [draw for one in algorithm.rounds for draw in one.draws.values() if isinstance(draw, Draw)]
+    kinds = [draw for one in algorithm.rounds for draw in one.draws.values() if isinstance(draw, Draw)]
     places: list[dict[tuple[int, ...], int]] = []
     owners: list[frozenset[int]] = []
-    for draw in fresh:
+    for draw in kinds:
         who, table = _numbered(network, draw, epochs, len(owners))
         owners += who
         places.append(table)
     gradients = epochs + 1
     dim = len(owners) + gradients * network.nodes
-    waiting = iter(_units(place, draw, network, dim) for place, draw in zip(places, fresh, strict=True))
+    waiting = iter([_units(place, draw, network, dim) for place, draw in zip(places, kinds, strict=True)])
     shift = np.eye(dim)[len(owners) :].reshape(gradients, network.nodes, dim)
 
     def gradient(i: Any, epoch: Any, point: Any) -> Any:
         return curvature * point + jnp.asarray(shift)[epoch, i]
 
-    work = LocalWork(gradient, gradient)
-    path = follow(algorithm, lambda *_: next(waiting), np.zeros((network.nodes, dim)), work)
-    seen = [sent.reshape(-1, dim) for sent in path.sent]
-    if published:
-        seen.append(path.states.published.reshape(-1, dim))
-    whole = np.concatenate(seen)
-    moved = whole[:, len(owners) :].reshape(-1, gradients, network.nodes)
-    return Joint(whole[:, : len(owners)], tuple(owners), moved)
+    return Units(tuple(owners), lambda *_: next(waiting), np.zeros((network.nodes, dim)), LocalWork(gradient, gradient))
+
+
+def joint_of(algorithm: Algorithm, *, curvature: float = 0.0, published: bool = True) -> Joint:
+    """From one run on unit draws."""
+    units = units_of(algorithm, curvature)
+    return units.joint(follow(algorithm, *units[1:]), published=published)
 
 
 def _numbered(

@@ -14,11 +14,11 @@ from tests.algorithms.networks import NODES, one_way, two_way
 EPOCHS, DIM, DELTA = 20, 50, 1e-5
 
 
-def made(calibration: Any, network: mc.Network | None = None, **budget: Any) -> mc.Algorithm:
+def made(calibration: Any, network: mc.Network | None = None, epsilon: float = 1.0) -> mc.Algorithm:
     setup = mc.Setup(
         network=network or two_way(),
         problem=mc.ClippedGradients(clip=0.8, examples_per_node=(30, 20, 25, 40, 35), dim=DIM),
-        budget=mc.Budget(**{"epsilon": 1.0, "delta": DELTA, "unit": "record"} | budget),
+        budget=mc.Budget(epsilon=epsilon, delta=DELTA, unit="record"),
         schedule=mc.Schedule(epochs=EPOCHS, step=0.3, noise_timing="aligned"),
     )
     return mc.row_stochastic_laplace(setup, calibration=calibration)
