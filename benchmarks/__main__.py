@@ -2,9 +2,9 @@
 
 import sys
 
-from benchmarks import noise, planning, training
+from benchmarks import methods, noise, planning, training
 
-PARTS = {"planning": planning.bench, "training": training.bench, "noise": noise.bench}
+PARTS = {"planning": planning.bench, "training": training.bench, "methods": methods.bench, "noise": noise.bench}
 
 if __name__ == "__main__":
     asked = sys.argv[1:] or list(PARTS)

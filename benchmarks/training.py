@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 import murmurcast as mc
 from benchmarks import rival, tuned
+from murmurcast.algorithms.base import Algorithm
 from murmurcast.data.base import Dataset
 from murmurcast.data.partition import Partition
 from murmurcast.engine import loop, sharding
@@ -129,15 +130,16 @@ WORKS: dict[str, Callable[[], Work]] = {
 
 
 class Ours:
-    """Our side of a workload, compiled."""
+    """Our side of a workload, compiled: Algorithm 1, or another method."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, algorithm: Algorithm | None = None) -> None:
         begun = time.perf_counter()
         needed = work.problem.nodes * (work.problem.bytes_per_gradient + 4 * work.problem.dim)
         self.layout = sharding.layout(work.problem.nodes, work.seeds, needed)
-        algorithm = mc.power_controlled(work.plan)
         seeds = tuple(range(work.seeds))
-        self.program = loop.program(algorithm, work.problem, self.layout, seeds, np.float32)
+        self.program = loop.program(
+            algorithm or mc.power_controlled(work.plan), work.problem, self.layout, seeds, np.float32
+        )
         self.start = jax.tree.map(np.asarray, self.program.start)
         self.setting_up = time.perf_counter() - begun
 

@@ -24,7 +24,8 @@ BY_SENDER = np.array(
 
 @pytest.mark.parametrize("name", registry.NAMES)
 def test_every_method_keeps_to_the_protocol(name: str) -> None:
-    check_algorithm(registry.find(name), network=mc.Network(gains=BY_SENDER) if name == "ped2fl" else None)
+    networks = {"ped2fl": BY_SENDER, "dwfl": np.outer([0.9, 0.5, 0.3, 1.1, 0.65], np.ones(5)) * (1 - np.eye(5))}
+    check_algorithm(registry.find(name), network=mc.Network(gains=networks[name]) if name in networks else None)
 
 
 def broken(change: Callable[[Algorithm], Algorithm], account: Any = power_controlled.account) -> Method:

@@ -115,7 +115,7 @@ def test_server_and_silence() -> None:
     ("channel", "uses", "on_air"),
     [
         (Air(two_way().gains), 1, True),
-        (Slots(two_way().gains), NODES, True),
+        (Slots(two_way().gains), 3, True),
         (Links(two_way().gains), 3, True),
         (Server(), 2, False),
         (Silence(), 0, False),

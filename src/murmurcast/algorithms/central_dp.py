@@ -142,4 +142,5 @@ METHOD = Method(
     needs="two-way links, as the plan does",
     reference="Bassily, Smith, Thakurta 2014, with full batches",
     noise_sent=noise_sent,
+    uses="2",
 )

@@ -9,18 +9,18 @@ times longer as there are nodes. Nothing is projected.
 Noise: none, so nothing is promised. Channel uses: 2 messages per epoch.
 """
 
-from typing import Any
-
 from murmurcast.algorithms.base import Algorithm, Publish, Settings
 from murmurcast.algorithms.gossip import newest, require_unbounded, steps_of
-from murmurcast.algorithms.method import Method
+from murmurcast.algorithms.method import Method, NumberPerNode
 from murmurcast.algorithms.mixer import Access, mixer
 from murmurcast.algorithms.tracking import Tracked, begin_hiding_nothing, factor_setting, following_rounds
 from murmurcast.network.weights import z_diagonal
 from murmurcast.planning.setup import Setup
 
 
-def frost(setup: Setup, *, access: Access = "air", step_factor: Any = 1.0, publish: Publish = "last") -> Algorithm:
+def frost(
+    setup: Setup, *, access: Access = "air", step_factor: NumberPerNode = 1.0, publish: Publish = "last"
+) -> Algorithm:
     """FROST.
 
     Args:
@@ -37,7 +37,7 @@ def frost(setup: Setup, *, access: Access = "air", step_factor: Any = 1.0, publi
     return Algorithm("frost", setup, following_rounds(tracked), settings, begin_hiding_nothing)
 
 
-def row_tracked(setup: Setup, name: str, access: Access, step_factor: Any, publish: Publish) -> Tracked:
+def row_tracked(setup: Setup, name: str, access: Access, step_factor: NumberPerNode, publish: Publish) -> Tracked:
     """Models and trackers by the same row-stochastic weights, gradients divided by z."""
     require_unbounded(setup, name, "a projected model would not follow its tracker")
     by = mixer(setup, "row", access)
@@ -54,4 +54,5 @@ METHOD = Method(
     needs="no ball or box",
     projects=False,
     side_vector="z",
+    uses="2",
 )

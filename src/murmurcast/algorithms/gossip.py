@@ -146,7 +146,7 @@ def noise_for(setup: Setup, name: str, unit: Releases) -> FloatArray:
 def require_seeded(setup: Setup, name: str) -> None:
     """No grid was made for this method."""
     if setup.budget.noise_source == "secure":
-        raise Error(f"secure noise is not made for {name}", hint='set noise_source = "seeded", or use power-controlled')
+        raise Error(f"secure noise is made for power-controlled, not for {name}", hint='set noise_source = "seeded"')
 
 
 def require_unbounded(setup: Setup, name: str, why: str) -> None:

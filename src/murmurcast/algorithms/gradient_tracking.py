@@ -8,13 +8,11 @@ the newest taken at the new x. Nothing is projected.
 Noise: none, so nothing is promised. Channel uses: 2 messages per epoch.
 """
 
-from typing import Any
-
 import numpy as np
 
 from murmurcast.algorithms.base import Algorithm, Publish, Settings
 from murmurcast.algorithms.gossip import newest, require_unbounded, steps_of
-from murmurcast.algorithms.method import Method
+from murmurcast.algorithms.method import Method, NumberPerNode
 from murmurcast.algorithms.mixer import Access, Doubly, mixer
 from murmurcast.algorithms.tracking import Tracked, begin_hiding_nothing, factor_setting, pulling_rounds
 from murmurcast.planning.setup import Setup
@@ -25,7 +23,7 @@ def gradient_tracking(
     *,
     weights: Doubly = "sinkhorn",
     access: Access = "air",
-    step_factor: Any = 1.0,
+    step_factor: NumberPerNode = 1.0,
     publish: Publish = "last",
 ) -> Algorithm:
     """Gradient tracking.
@@ -52,7 +50,7 @@ def gradient_tracking(
 
 
 def doubly_tracked(
-    setup: Setup, name: str, weights: Doubly, access: Access, step_factor: Any, publish: Publish
+    setup: Setup, name: str, weights: Doubly, access: Access, step_factor: NumberPerNode, publish: Publish
 ) -> Tracked:
     """Models and trackers by the same doubly stochastic weights."""
     require_unbounded(setup, name, "a projected model would not follow its tracker")
@@ -69,4 +67,5 @@ METHOD = Method(
     "2021",
     needs="two-way links, no ball or box",
     projects=False,
+    uses="2",
 )

@@ -97,4 +97,5 @@ METHOD = Method(
     formula="mu = 0",
     reference="none",
     sends=False,
+    uses="0",
 )

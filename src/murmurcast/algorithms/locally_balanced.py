@@ -157,4 +157,5 @@ METHOD = Method(
     "paper was not found",
     needs="two-way links",
     side_vector="z",
+    uses="slots",
 )

@@ -1,12 +1,19 @@
 """What a method says of itself, once: everything that lists, offers, checks or accounts for methods reads this."""
 
 import inspect
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol, get_args, get_origin, get_type_hints
 
 from murmurcast import _check
 from murmurcast.algorithms.account import Account, NoiseSent
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.errors import Error
+
+NumberPerNode = float | Sequence[float]  # one for all nodes, or one for each
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class Make(Protocol):
@@ -24,11 +31,13 @@ class Option(NamedTuple):
         name: As in [algorithm] of an experiment file.
         choices: The words it may be; () for a number.
         default: Where it is left out.
+        per_node: Whether it may also be a list, one number for each node.
     """
 
     name: str
     choices: tuple[str, ...]
     default: Any
+    per_node: bool = False
 
 
 class Method(NamedTuple):
@@ -45,6 +54,7 @@ class Method(NamedTuple):
         otherwise: Why nothing is promised where its options leave it without a promise.
         formula: What its account comes to, in symbols.
         needs: What it asks of the network, in words; empty for nothing but what every network is.
+        uses: Channel uses per epoch, in words; with another access than by air, of each message as many as slots.
         secure: Whether it can draw its noise on a grid, as secure noise needs.
         sends: Whether anything leaves a node.
         projects: Whether it can keep models within a ball or a box.
@@ -63,6 +73,7 @@ class Method(NamedTuple):
     otherwise: str = ""
     formula: str = "mu_j^2 = sum over epochs of (what one unit's data moves / the noise that hides it)^2"
     needs: str = ""
+    uses: str = "1"
     secure: bool = False
     sends: bool = True
     projects: bool = True
@@ -85,7 +96,12 @@ class Method(NamedTuple):
         """Its options."""
         hints = get_type_hints(self.make)
         return tuple(
-            Option(name, get_args(hints[name]) if get_origin(hints[name]) is Literal else (), parameter.default)
+            Option(
+                name,
+                get_args(hints[name]) if get_origin(hints[name]) is Literal else (),
+                parameter.default,
+                hints[name] == NumberPerNode,
+            )
             for name, parameter in inspect.signature(self.make).parameters.items()
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         )
@@ -99,6 +115,6 @@ class Method(NamedTuple):
             if known[name].choices:
                 if value not in known[name].choices:
                     raise Error(f'{name} is "{value}"', hint=_check.nearest(str(value), known[name].choices))
-            elif isinstance(value, bool) or not isinstance(value, int | float):
+            elif not all(map(_is_number, value if known[name].per_node and isinstance(value, list) else [value])):
                 raise Error(f"{name} is {value!r:.60}, expected a number", hint="give a number, without quotes")
         return given

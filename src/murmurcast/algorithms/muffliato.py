@@ -239,4 +239,5 @@ METHOD = Method(
     "optimization and averaging, 2022; promised here is what holds against everybody",
     needs="two-way links",
     noise_sent=noise_sent,
+    uses="gossip",
 )

@@ -62,4 +62,5 @@ METHOD = Method(
     needs="two-way links",
     noise_sent=algorithm_1.noise_sent,
     side_vector="z",
+    uses="slots",
 )

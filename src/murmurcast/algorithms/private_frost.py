@@ -6,13 +6,11 @@ the same draw wherever a gradient stands; everything else as `frost`. x and s ar
 gradients are taken at public points. Weights: row-stochastic. Channel uses: 2 messages per epoch.
 """
 
-from typing import Any
-
 from murmurcast.algorithms import account as accounts
 from murmurcast.algorithms.base import Algorithm, Publish, Settings, proved
 from murmurcast.algorithms.frost import row_tracked
 from murmurcast.algorithms.gossip import noise_for
-from murmurcast.algorithms.method import Method
+from murmurcast.algorithms.method import Method, NumberPerNode
 from murmurcast.algorithms.mixer import Access
 from murmurcast.algorithms.tracking import (
     FOLLOWING,
@@ -28,7 +26,7 @@ from murmurcast.privacy.releases import Releases
 
 
 def private_frost(
-    setup: Setup, *, access: Access = "air", step_factor: Any = 1.0, publish: Publish = "last"
+    setup: Setup, *, access: Access = "air", step_factor: NumberPerNode = 1.0, publish: Publish = "last"
 ) -> Algorithm:
     """FROST with the least noise that meets the budget; arguments as `frost`.
 
@@ -60,4 +58,5 @@ METHOD = Method(
     projects=False,
     noise_sent=noise_sent,
     side_vector="z",
+    uses="2",
 )

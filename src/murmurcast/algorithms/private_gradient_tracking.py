@@ -7,13 +7,11 @@ trackers a random walk. Everything else as `gradient_tracking`; x and y are func
 taken at public points. Weights: doubly stochastic. Channel uses: 2 messages per epoch.
 """
 
-from typing import Any
-
 from murmurcast.algorithms import account as accounts
 from murmurcast.algorithms.base import Algorithm, Publish, Settings, proved
 from murmurcast.algorithms.gossip import noise_for
 from murmurcast.algorithms.gradient_tracking import doubly_tracked
-from murmurcast.algorithms.method import Method
+from murmurcast.algorithms.method import Method, NumberPerNode
 from murmurcast.algorithms.mixer import Access, Doubly
 from murmurcast.algorithms.tracking import (
     PULLING,
@@ -33,7 +31,7 @@ def private_gradient_tracking(
     *,
     weights: Doubly = "sinkhorn",
     access: Access = "air",
-    step_factor: Any = 1.0,
+    step_factor: NumberPerNode = 1.0,
     publish: Publish = "last",
 ) -> Algorithm:
     """Gradient tracking with the least noise that meets the budget; arguments as `gradient_tracking`.
@@ -71,4 +69,5 @@ METHOD = Method(
     needs="two-way links, no ball or box",
     projects=False,
     noise_sent=noise_sent,
+    uses="2",
 )

@@ -6,12 +6,10 @@ the same draw wherever a gradient stands; everything else as `push_pull`. x and 
 gradients are taken at public points. Weights: rows and columns. Channel uses: 2 messages per epoch.
 """
 
-from typing import Any
-
 from murmurcast.algorithms import account as accounts
 from murmurcast.algorithms.base import Algorithm, Publish, Settings, proved
 from murmurcast.algorithms.gossip import noise_for
-from murmurcast.algorithms.method import Method
+from murmurcast.algorithms.method import Method, NumberPerNode
 from murmurcast.algorithms.mixer import Access
 from murmurcast.algorithms.push_pull import Form, push_pull_tracked, require_form
 from murmurcast.algorithms.tracking import (
@@ -34,7 +32,7 @@ def private_push_pull(
     *,
     form: Form = "push-pull",
     access: Access = "air",
-    step_factor: Any = 1.0,
+    step_factor: NumberPerNode = 1.0,
     publish: Publish = "last",
 ) -> Algorithm:
     """Push-pull with the least noise that meets the budget; arguments as `push_pull`.
@@ -74,4 +72,5 @@ METHOD = Method(
     needs="no ball or box",
     projects=False,
     noise_sent=noise_sent,
+    uses="2",
 )

@@ -9,14 +9,14 @@ is projected. AB is unstable at steps that push-pull still takes.
 Noise: none, so nothing is promised. Channel uses: 2 messages per epoch.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from murmurcast import _check
 from murmurcast.algorithms.base import Algorithm, Publish, Settings
 from murmurcast.algorithms.gossip import newest, require_unbounded, steps_of
-from murmurcast.algorithms.method import Method
+from murmurcast.algorithms.method import Method, NumberPerNode
 from murmurcast.algorithms.mixer import Access, mixer
 from murmurcast.algorithms.tracking import (
     Tracked,
@@ -35,7 +35,7 @@ def push_pull(
     *,
     form: Form = "push-pull",
     access: Access = "air",
-    step_factor: Any = 1.0,
+    step_factor: NumberPerNode = 1.0,
     publish: Publish = "last",
 ) -> Algorithm:
     """Push-pull, or AB.
@@ -60,7 +60,7 @@ def push_pull(
     return Algorithm("push-pull", setup, _ROUNDS[require_form(form)](tracked), settings, begin_hiding_nothing)
 
 
-def push_pull_tracked(setup: Setup, name: str, access: Access, step_factor: Any, publish: Publish) -> Tracked:
+def push_pull_tracked(setup: Setup, name: str, access: Access, step_factor: NumberPerNode, publish: Publish) -> Tracked:
     """Models by row-stochastic weights, trackers by column-stochastic ones."""
     require_unbounded(setup, name, "a projected model would not follow its tracker")
     rows, columns = mixer(setup, "row", access), mixer(setup, "column", access)
@@ -85,4 +85,5 @@ METHOD = Method(
     "Khan: A linear algorithm for optimization over directed graphs with geometric convergence, 2018",
     needs="no ball or box",
     projects=False,
+    uses="2",
 )

@@ -1,20 +1,32 @@
 """`murmurcast methods`: every method, what it promises, what it needs."""
 
-from typing import TYPE_CHECKING, Any
+import inspect
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from murmurcast.cli._options import AsJson, echo_json
 
 if TYPE_CHECKING:
-    from murmurcast.algorithms.method import Method
+    from murmurcast.algorithms.method import Method, Option
 
 
-def methods(as_json: AsJson = False) -> None:
-    """List every method: what it does, what it promises, its options, what it asks of a network.
+def methods(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[METHOD]", help="One method, in full. Default: all.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List every method: what it does, promises to whom, uses of the channel, and asks of a network.
 
-    A method of your own needs no place in this list: name it package.module:name in [algorithm].
+    Named alone, a method is shown in full: its equations, its options, the formula of its account and its reference. A
+    method of your own needs no place in this list: name it package.module:name in [algorithm].
 
     Examples:
         murmurcast methods
+
+        murmurcast methods power-controlled-diffusion
 
         murmurcast methods --json
 
@@ -22,35 +34,56 @@ def methods(as_json: AsJson = False) -> None:
     """
     from murmurcast.algorithms import registry
 
-    listed = registry.methods()
+    listed = registry.methods() if name is None else (registry.find(name),)
     if as_json:
         echo_json({"methods": [_as_dict(method) for method in listed]})
+        return
+    if name is not None:
+        _show_one(listed[0])
         return
     from murmurcast.cli import _tables
 
     rows = [
-        (method.name, method.summary, _promise(method), _options(method), method.needs or "any network")
-        for method in listed
+        (method.name, method.summary, _promise(method), method.uses, method.needs or "any network") for method in listed
     ]
-    note = "options: the first is the default; set them in [algorithm] of an experiment file"
-    headings = ("method", "what it does", "promise", "options", "needs")
+    note = (
+        "uses: of the channel per epoch, by air. slots: as many as receivers (or senders) need that may not be served "
+        "at once.\nOptions, equations and references: murmurcast methods METHOD"
+    )
+    headings = ("method", "what it does", "promise", "uses", "needs")
     _tables.show_table(_tables.console(), "Methods", rows, headings, note)
+
+
+def _show_one(method: "Method") -> None:
+    from murmurcast.cli import _tables
+
+    console = _tables.console()
+    module = inspect.getmodule(method.make)
+    console.print(inspect.cleandoc((module.__doc__ if module else None) or method.summary), markup=False)
+    lines = {
+        "promise": _promise(method),
+        "else": f"none: {method.otherwise}" if method.otherwise else "",
+        "formula": "" if method.reason else method.formula,
+        "needs": method.needs or "any network",
+        "reference": method.reference,
+    }
+    console.print()
+    for word, text in lines.items():
+        if text:
+            console.print(f"{word:10} {text}", markup=False)
+    if method.options:
+        rows = [(option.name, _default(option), " | ".join(option.choices) or "number") for option in method.options]
+        _tables.show_table(console, "Options", rows, ("option", "default", "may be"), "in [algorithm] of a file")
 
 
 def _promise(method: "Method") -> str:
     return f"none: {method.reason}" if method.reason else method.promises
 
 
-def _options(method: "Method") -> str:
-    shown = (
-        f"{option.name} = {' | '.join(_default_first(option.choices, option.default)) or f'{option.default:g}'}"
-        for option in method.options
-    )
-    return ", ".join(shown) or "none"
-
-
-def _default_first(choices: tuple[str, ...], default: str) -> list[str]:
-    return sorted(choices, key=lambda choice: choice != default)
+def _default(option: "Option") -> str:
+    if option.choices:
+        return str(option.default)
+    return f"{option.default:g}" if math.isfinite(option.default) else "not known"
 
 
 def _as_dict(method: "Method") -> dict[str, Any]:
@@ -59,11 +92,18 @@ def _as_dict(method: "Method") -> dict[str, Any]:
         "summary": method.summary,
         "promises": method.promises or None,
         "reason": method.reason or None,
+        "otherwise": method.otherwise or None,
+        "formula": None if method.reason else method.formula,
+        "uses": method.uses,
         "needs": method.needs or None,
         "needs_plan": method.needs_plan,
         "secure_noise": method.secure,
+        "projects": method.projects,
         "options": {
-            option.name: {"default": option.default, "choices": list(option.choices) or None}
+            option.name: {
+                "default": option.default if option.choices or math.isfinite(option.default) else None,
+                "choices": list(option.choices) or None,
+            }
             for option in method.options
         },
         "reference": method.reference,
