@@ -27,6 +27,7 @@ from murmurcast.algorithms.own_memory import (
     noise_of,
     options_in_ledger,
     require_options,
+    share_of_power,
     smoothness_of,
 )
 from murmurcast.algorithms.ped2fl import gain_of_senders, one_signal
@@ -104,7 +105,7 @@ def dwfl(
     arriving = gain_of_senders(network, "dwfl")
     weakest = headroom * float((arriving * np.sqrt(network.power)).min())
     amplitude = weakest / arriving
-    alpha = np.minimum(amplitude**2 / network.power, 1.0)
+    alpha = share_of_power(amplitude, network.power)
     with np.errstate(divide="ignore"):
         hidden_by = alpha / (1 - alpha)
     steps, kept = steps_of(setup, step_factor), np.full(nodes, 1 - moves)

@@ -38,6 +38,7 @@ from murmurcast.algorithms.own_memory import (
     options_in_ledger,
     require_options,
     seen_by,
+    share_of_power,
     smoothness_of,
 )
 from murmurcast.algorithms.power_controlled import GradientAt, require_gradient_at
@@ -103,7 +104,7 @@ def mped2fl(
     gains = network.gains
     sender = np.repeat(np.arange(network.nodes), np.diff(gains.indptr))
     power = network.power[sender]
-    alpha = np.minimum((compensation[gains.indices] / gains.data) ** 2 / power, 1.0)  # of the links, sender by sender
+    alpha = share_of_power(compensation[gains.indices] / gains.data, power)  # of the links, sender by sender
     with np.errstate(divide="ignore"):
         hidden_by = np.asarray(
             np.bincount(sender, alpha / (1 - alpha)), np.float64

@@ -15,6 +15,7 @@ from murmurcast.planning.setup import Setup
 from murmurcast.privacy.plain_own_term import memory, memory_releases
 from murmurcast.privacy.releases import Releases
 
+_ROUNDING = 1e-12  # of a share of power
 PublishFrom = Literal["mixed", "heard"]
 
 
@@ -36,6 +37,12 @@ class Memory(NamedTuple):
         most = 2 * setup.problem.gradient_clip.limit
         moved = memory(self.own_weight, self.push, setup.sensitivity, most, self.seen)
         return memory_releases(moved, hidden_by, setup.schedule.noise_schedule[:, None] * noise_to_step)
+
+
+def share_of_power(amplitude: FloatArray, power: FloatArray) -> FloatArray:
+    """Amplitude^2 / p, exactly 1 where rounding leaves it just below: a trace of noise there hides nothing."""
+    alpha = amplitude**2 / power
+    return np.where(alpha > 1 - _ROUNDING, 1.0, alpha)
 
 
 def require_options(headroom: float, publish_from: str, smoothness: float) -> None:

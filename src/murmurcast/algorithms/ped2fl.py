@@ -25,6 +25,7 @@ from murmurcast.algorithms.own_memory import (
     account_of_memory,
     noise_of,
     seen_by,
+    share_of_power,
     smoothness_of,
 )
 from murmurcast.algorithms.power_controlled import GradientAt, noise_sent
@@ -62,7 +63,7 @@ def ped2fl(
     network = plan.network
     amplitude = gain_of_senders(network, "ped2fl") * np.sqrt(network.power)
     weakest = headroom * amplitude.min()
-    alpha = np.minimum((weakest / amplitude) ** 2, 1.0)
+    alpha = share_of_power(weakest / amplitude, np.ones(network.nodes))
     with np.errstate(divide="ignore"):
         hidden_by = alpha / (1 - alpha)
     (slots,) = per_link.rounds

@@ -265,6 +265,8 @@ def account_of_tracking(ledger: accounts.LedgerTables, draws: dict[str, str]) ->
         row_of(accounts.above_zero(ledger, f"tracker_{name}"), epochs)
         for name in ("sending_noise", "receiving_z", "receiving_next_z")
     )
+    if (z[0] != 1).any():
+        ledger.refuse("begins with a tracker_receiving_z other than 1, by which no tracker begins")
     if not np.array_equal(following[:-1], z[1:]):
         ledger.refuse("takes an old gradient back with another tracker_receiving_z than it was added with")
     return (Releases(GAUSSIAN, np.asarray(accounts.sensitivity(ledger) / (noise * z)), "everybody"),)

@@ -1,0 +1,96 @@
+"""Whether exact diffusion settles: the check beforehand, and what a run on such weights does."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import murmurcast as mc
+from murmurcast.algorithms import exact_diffusion as diffusion
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.network.balanced import balanced_mixing
+from murmurcast.network.link_weights import metropolis_weights
+from murmurcast.network.stability import exact_diffusion_radius
+from tests.algorithms.paths import LocalWork, follow, no_draws
+from tests.conftest import asymmetric_network
+
+
+def ring_of_two_decades(seed: int, nodes: int = 6) -> mc.Network:
+    """Gains that are strong one way around and weak the other."""
+    rng = np.random.default_rng(seed)
+    gains = np.zeros((nodes, nodes))
+    for i in range(nodes):
+        gains[i, (i + 1) % nodes] = rng.uniform(0.5, 1.0)
+        gains[(i + 1) % nodes, i] = 10 ** rng.uniform(-2, 0)
+    return mc.Network(gains=gains)
+
+
+def first_unstable() -> mc.Network:
+    return next(
+        network
+        for network in map(ring_of_two_decades, range(200))
+        if exact_diffusion_radius(balanced_mixing(network).weights) > 1.01
+    )
+
+
+def setup_on(network: mc.Network, epochs: int) -> mc.Setup:
+    schedule = mc.Schedule(epochs=epochs, step=1e-4, decay="constant")
+    return mc.Setup(network=network, problem=mc.ClippedGradients(), budget=mc.Budget(epsilon=1.0), schedule=schedule)
+
+
+def disagreement(algorithm: Algorithm) -> np.ndarray:
+    """[epochs] how far nodes are apart, with unequal quadratics."""
+    nodes = algorithm.setup.network.nodes
+
+    def gradient(i: jnp.ndarray, _: jnp.ndarray, point: jnp.ndarray) -> jnp.ndarray:
+        return point - i
+
+    work = LocalWork(gradient, gradient)
+    own = follow(algorithm, no_draws, np.zeros((nodes, 1)), work).states.own[..., 0]
+    return np.asarray(own.max(axis=1) - own.min(axis=1))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_symmetric_weights_are_always_stable(seed: int) -> None:
+    """Real eigenvalues l below 1 make |s|^2 = l."""
+    weights = metropolis_weights(asymmetric_network(seed))
+    values = np.sort(np.linalg.eigvalsh((np.eye(weights.shape[0]) + weights.toarray()) / 2))
+    assert exact_diffusion_radius(weights) == pytest.approx(np.sqrt(values[-2]))
+    assert exact_diffusion_radius(weights) < 1
+
+
+def test_the_radius_is_that_of_the_recursion_of_disagreement() -> None:
+    """x+ = B (2 x - x before) with B = (I + W)/2: its second largest pair of eigenvalues, written out."""
+    for seed in range(10):
+        weights = balanced_mixing(asymmetric_network(seed, 6)).weights
+        half = (np.eye(6) + weights.toarray()) / 2
+        values = np.linalg.eigvals(np.block([[2 * half, -half], [np.eye(6), np.zeros((6, 6))]]))
+        without = np.sort(np.abs(values))[:-2]  # the consensus: twice 1
+        assert exact_diffusion_radius(weights) == pytest.approx(without[-1], abs=1e-6)
+
+
+def test_ordinary_gains_are_stable() -> None:
+    assert all(exact_diffusion_radius(balanced_mixing(asymmetric_network(seed)).weights) < 1 for seed in range(60))
+
+
+def test_an_unstable_network_diverges_and_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = first_unstable()
+    radius = exact_diffusion_radius(balanced_mixing(network).weights)
+    for name in ("exact_diffusion", "private_exact_diffusion", "decor_exact_diffusion"):
+        with pytest.raises(mc.Error, match="unstable on this network") as raised:
+            getattr(mc, name)(setup_on(network, 5))
+        assert "metropolis" in raised.value.hint
+    metropolis = mc.exact_diffusion(setup_on(network, 2000), weights="metropolis", access="orthogonal")
+    assert disagreement(metropolis).max() < 0.1
+    # Without the check, however small the step, disagreement grows as fast as the check says.
+    monkeypatch.setattr(diffusion, "exact_diffusion_radius", lambda _: 0.0)
+    apart = disagreement(mc.exact_diffusion(setup_on(network, 2000)))
+    assert apart[-1] > 1e3
+    measured = (apart[-1] / apart[999]) ** (1 / 1000)
+    assert measured == pytest.approx(radius, rel=2e-3)
+
+
+def test_too_many_nodes_are_refused() -> None:
+    with pytest.raises(mc.Error, match="needs all eigenvalues") as raised:
+        exact_diffusion_radius(csr_array((3001, 3001)))
+    assert "3000" in raised.value.hint
