@@ -148,4 +148,5 @@ METHOD = Method(
     "decentralized learning, 2024",
     needs="two-way links",
     noise_sent=noise_sent,
+    tries={"shared_to_own": (1.0, 10.0, 100.0)},
 )

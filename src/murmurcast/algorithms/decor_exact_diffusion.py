@@ -132,4 +132,6 @@ METHOD = Method(
     needs="two-way links, no ball or box, weights that pass its stability check",
     projects=False,
     noise_sent=noise_sent,
+    averages=True,
+    tries={"shared_to_own": (1.0, 10.0, 100.0)},
 )

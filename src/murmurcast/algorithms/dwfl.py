@@ -175,4 +175,5 @@ METHOD = Method(
     "constant of its consensus step is from memory)",
     needs="a complete network whose gains depend on the sender alone",
     noise_sent=noise_sent,
+    averages=True,
 )

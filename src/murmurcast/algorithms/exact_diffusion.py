@@ -199,4 +199,5 @@ METHOD = Method(
     "weights our own",
     needs="two-way links, no ball or box, weights that pass its stability check",
     projects=False,
+    averages=True,
 )

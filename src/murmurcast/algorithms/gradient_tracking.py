@@ -64,4 +64,5 @@ METHOD = Method(
     "2021",
     needs="two-way links, no ball or box",
     projects=False,
+    averages=True,
 )

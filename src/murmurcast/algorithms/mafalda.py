@@ -180,4 +180,5 @@ METHOD = Method(
     reference="MAFALDA-SGD, matrix factorisation for decentralised learning, 2026; its code was read, the account is ours",
     needs="two-way links",
     noise_sent=gossip.noise_sent,
+    averages=True,
 )

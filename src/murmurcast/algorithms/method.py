@@ -1,12 +1,15 @@
 """What a method says of itself, once: everything that lists, offers, checks or accounts for methods reads this."""
 
 import inspect
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol, get_args, get_origin, get_type_hints
 
 from murmurcast import _check
 from murmurcast.algorithms.account import Account, NoiseSent
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.errors import Error
+from murmurcast.planning.schedule import Decay
 
 
 class Make(Protocol):
@@ -50,6 +53,11 @@ class Method(NamedTuple):
         projects: Whether it can keep models within a ball or a box.
         noise_sent: How much noise a ledger claims, for comparison with the energy that was sent; None where that is
             not known.
+        averages: Whether it steps along the mean of all gradients, not their sum: its steps are then as long as
+            Algorithm 1's where step_factor is the number of nodes.
+        decays: The schedules of steps that it is tuned over where methods are ranked: constant steps, as all are, and
+            those it was published with.
+        tries: Options of its own that it is tuned over besides, by name: what its authors leave to be chosen.
     """
 
     name: str
@@ -65,6 +73,9 @@ class Method(NamedTuple):
     sends: bool = True
     projects: bool = True
     noise_sent: NoiseSent | None = None
+    averages: bool = False
+    decays: tuple[Decay, ...] = ("constant",)
+    tries: Mapping[str, tuple[float, ...]] = MappingProxyType({})
 
     @property
     def reason(self) -> str:

@@ -204,4 +204,5 @@ METHOD = Method(
     noise_sent=noise_sent,
     reference="PED2FL as the paper modifies it for unequal gains; see docs/train.md",
     needs="two-way links",
+    averages=True,
 )

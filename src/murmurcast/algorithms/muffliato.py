@@ -237,4 +237,5 @@ METHOD = Method(
     "optimization and averaging, 2022; promised here is what holds against everybody",
     needs="two-way links",
     noise_sent=noise_sent,
+    averages=True,
 )

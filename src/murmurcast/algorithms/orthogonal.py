@@ -61,4 +61,5 @@ METHOD = Method(
     reference="as power-controlled; access by slots is common practice",
     needs="two-way links",
     noise_sent=algorithm_1.noise_sent,
+    decays=("constant", "sqrt", "linear"),
 )

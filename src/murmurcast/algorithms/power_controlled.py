@@ -237,4 +237,5 @@ METHOD = Method(
     needs="two-way links",
     secure=True,
     noise_sent=noise_sent,
+    decays=("constant", "sqrt", "linear"),
 )

@@ -45,4 +45,5 @@ METHOD = Method(
     needs=private.METHOD.needs,
     projects=False,
     noise_sent=private.noise_sent,
+    averages=True,
 )

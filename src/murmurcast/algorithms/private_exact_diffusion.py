@@ -97,4 +97,5 @@ METHOD = Method(
     needs="two-way links, no ball or box, weights that pass its stability check",
     projects=False,
     noise_sent=noise_sent,
+    averages=True,
 )

@@ -66,4 +66,5 @@ METHOD = Method(
     needs="two-way links, no ball or box",
     projects=False,
     noise_sent=noise_sent,
+    averages=True,
 )

@@ -69,4 +69,5 @@ METHOD = Method(
     needs="no ball or box",
     projects=False,
     noise_sent=noise_sent,
+    averages=True,
 )

@@ -74,4 +74,5 @@ METHOD = Method(
     "Khan: A linear algorithm for optimization over directed graphs with geometric convergence, 2018",
     needs="no ball or box",
     projects=False,
+    averages=True,
 )

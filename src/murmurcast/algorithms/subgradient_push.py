@@ -129,4 +129,5 @@ METHOD = Method(
     "gradient-push for strongly convex functions on time-varying directed graphs, 2016",
     needs="no ball or box",
     projects=False,
+    averages=True,
 )

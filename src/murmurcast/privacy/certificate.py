@@ -58,7 +58,8 @@ def exposure(
     Returns:
         [nodes].
     """
-    _check.above_zero(steps=steps, noise_schedule=noise_schedule)
+    # The first message is free of data: its noise is in no term, and may be 0.
+    _check.above_zero(steps=steps, noise_schedule=noise_schedule[1:])
     ratio = (steps[:-1] / noise_schedule[1:]) ** 2
     _check.above_zero(steps_over_noise=ratio)
     if last is not None:
