@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from murmurcast.experiments.build import Experiment
     from murmurcast.experiments.certify import certify
     from murmurcast.experiments.load import load
+    from murmurcast.experiments.rank import RankOptions, rank
     from murmurcast.network import gains, topologies
     from murmurcast.network import weights as mixing
     from murmurcast.network.files import read_gains
@@ -69,6 +70,7 @@ _HOME = {
     "Plan": "planning.plan",
     "PowerRule": "planning.plan",
     "Quadratic": "problems.quadratic",
+    "RankOptions": "experiments.rank",
     "Result": "runs.result",
     "RidgeRegression": "problems.ridge",
     "RunOptions": "runs.run",
@@ -97,6 +99,7 @@ _HOME = {
     "plan": "planning.solve",
     "power_controlled": "algorithms.power_controlled",
     "push_pull": "algorithms.push_pull",
+    "rank": "experiments.rank",
     "read_gains": "network.files",
     "report": "reports.runs",
     "run": "runs.run",
@@ -124,6 +127,7 @@ __all__ = [
     "Plan",
     "PowerRule",
     "Quadratic",
+    "RankOptions",
     "Result",
     "RidgeRegression",
     "RunOptions",
@@ -152,6 +156,7 @@ __all__ = [
     "plan",
     "power_controlled",
     "push_pull",
+    "rank",
     "read_gains",
     "report",
     "run",
