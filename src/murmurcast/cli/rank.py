@@ -12,6 +12,7 @@ from murmurcast.cli._options import AsJson, Sets, echo_json, overrides, require_
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from murmurcast.reports.page import Row
     from murmurcast.runs.ranking import Ranking, Score
 
 
@@ -94,7 +95,7 @@ def rank(
 
 def _show(ranking: "Ranking") -> None:
     from murmurcast.cli import _tables
-    from murmurcast.reports.ranking import leaders
+    from murmurcast.reports.ranking import APART, LEADING, headings, leaders
     from murmurcast.runs.ranking import NOBODY, NOT_PAID
 
     console = _tables.console()
@@ -108,9 +109,7 @@ def _show(ranking: "Ranking") -> None:
     if ranking.left_out:
         rows = [(one.method, one.reason) for one in ranking.left_out]
         _tables.show_table(console, "Not ranked", rows, ("method", "why"))
-    console.print()
-    for line in leaders(ranking):
-        console.print(_tables.plain(line))
+    _show_rows(console, "Who leads", leaders(ranking), headings(ranking, LEADING), APART)
     note = (
         f"{ranking.metric}: of published models on the test part, mean over nodes and {ranking.seeds} seeds; spread: "
         "standard deviation over seeds\nepsilon: recomputed from the ledger, for the node that pays most; rows without "
@@ -122,10 +121,14 @@ def _show(ranking: "Ranking") -> None:
 def _show_table(
     console: "Console", title: str, ranking: "Ranking", scores: "tuple[Score, ...]", below: "tuple[Score, ...]"
 ) -> None:
-    from murmurcast.cli import _tables
-    from murmurcast.reports.page import Cell
     from murmurcast.reports.ranking import cells, headings
 
-    rows = [*cells(scores), *cells(below, ranked=False)]
+    _show_rows(console, title, [*cells(scores), *cells(below, ranked=False)], headings(ranking))
+
+
+def _show_rows(console: "Console", title: str, rows: "list[Row]", heads: tuple[str, ...], note: str = "") -> None:
+    from murmurcast.cli import _tables
+    from murmurcast.reports.page import Cell
+
     texts = [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in rows]
-    _tables.show_table(console, title, texts, headings(ranking))
+    _tables.show_table(console, title, texts, heads, note)

@@ -39,10 +39,11 @@ HEADINGS = (
     "worst node",
     "epsilon",
     "against",
-    "uses/epoch",
-    "epochs",
+    "epochs x uses",
     "step",
 )
+LEADING = ("against", "epsilon (unit {unit})", "uses", "first", "{metric}", "next", "{metric}", "apart")
+APART = "apart: whether the two means differ by more than two standard errors of their difference"
 
 
 def write(ranking: Ranking, folder: Path) -> tuple[Path, ...]:
@@ -77,24 +78,23 @@ def cells(scores: tuple[Score, ...], *, ranked: bool = True) -> list[Row]:
     return [(str(place) if ranked else "", *_cells(score)) for place, score in enumerate(scores, 1)]
 
 
-def headings(ranking: Ranking) -> tuple[str, ...]:
-    """Of a table of scores."""
-    return tuple(heading.format(metric=ranking.metric) for heading in HEADINGS)
+def headings(ranking: Ranking, of: tuple[str, ...] = HEADINGS) -> tuple[str, ...]:
+    """Of a table of scores, or of leaders."""
+    return tuple(heading.format(metric=ranking.metric, unit=ranking.hidden) for heading in of)
 
 
-def leaders(ranking: Ranking) -> list[str]:
-    """In a line per adversary and budget, who leads, and by how much it is ahead of the next."""
-    found = []
+def leaders(ranking: Ranking) -> list[Row]:
+    """Who leads for every adversary and budget, who is next, and whether that is more than chance; under `LEADING`."""
+    found: list[Row] = []
     for against, epsilon, uses in product(ranking.adversaries, ranking.epsilons, ranking.uses):
-        first, *others = ranking.table(against, epsilon, uses) or (None,)
-        if first is None or not np.isfinite(first.mean):
-            continue
-        then = ""
-        if others:
-            apart = "" if clearly_ahead(first, others[0]) else ", less than two standard errors behind"
-            then = f"; next {others[0].method} with {others[0].mean:.3f}{apart}"
-        budget = f"epsilon {epsilon:g} (unit {ranking.hidden}) against {against}, {uses} uses"
-        found.append(f"{budget}: {first.method} with {first.mean:.3f}{then}")
+        scores = [one for one in ranking.table(against, epsilon, uses) if np.isfinite(one.mean)]
+        then: Row = ("-", "-", "-")
+        for other in scores[1:2]:
+            apart = "yes" if clearly_ahead(scores[0], other) else "no"
+            then = (other.method, number(other.mean, ".3f"), apart)
+        if scores:
+            budget = (against, f"{epsilon:g}", str(uses))
+            found.append((*budget, scores[0].method, number(scores[0].mean, ".3f"), *then))
     return found
 
 
@@ -125,7 +125,7 @@ def _cells(score: Score) -> Row:
 
 def _summary(ranking: Ranking) -> Section:
     warning = Verdict(f"{NOT_PAID[0].upper()}{NOT_PAID[1:]}.", "warning")
-    ahead = tuple(f"{line[0].upper()}{line[1:]}." for line in leaders(ranking))
+    ahead = Table("Who leads", headings(ranking, LEADING), tuple(leaders(ranking)), APART)
     charts = tuple(
         Chart(
             _lines(ranking, epsilon),
@@ -137,7 +137,7 @@ def _summary(ranking: Ranking) -> Section:
         )
         for place, epsilon in enumerate(ranking.epsilons)
     )
-    return Section("Summary", (warning, Text(ahead), *(charts if ranking.adversaries else ())), "summary")
+    return Section("Summary", (warning, ahead, *(charts if ranking.adversaries else ())), "summary")
 
 
 def _against(ranking: Ranking, against: str) -> Section:
@@ -148,7 +148,7 @@ def _against(ranking: Ranking, against: str) -> Section:
     )
     tables = tuple(
         Table(
-            f"epsilon {epsilon:g} against {against}, {uses} channel uses",
+            f"epsilon {epsilon:g} (delta {ranking.delta:g}, unit {ranking.hidden}) against {against}, {uses} uses",
             headings(ranking),
             (
                 *cells(ranking.table(against, epsilon, uses)),
@@ -198,7 +198,8 @@ def _lines(ranking: Ranking, epsilon: float) -> go.Figure:
     figure = go.Figure()
     known = dict.fromkeys((score.method, score.against) for score in ranking.scores if score.epsilon == epsilon)
     methods = list(dict.fromkeys(method for method, _ in known))
-    for method, against in known:
+    last = {(one.method, one.against): one for one in ranking.ordered(ranking.scores) if one.epsilon == epsilon}
+    for method, against in ((one.method, one.against) for one in ranking.ordered(last.values())):
         found = [one for one in ranking.scores if (one.method, one.against, one.epsilon) == (method, against, epsilon)]
         found = sorted((one for one in found if np.isfinite(one.mean)), key=lambda one: one.uses)
         series = methods.index(method) % _SERIES + 1
