@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from murmurcast import _check
-from murmurcast.cli._options import AsJson, Sets, echo_json, overrides, require_figure
+from murmurcast.cli._options import AsJson, echo_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,19 +31,16 @@ def rank(
     with_unprotected: Annotated[
         bool, typer.Option("--with-unprotected", help="Show methods that promise nothing, in tables of their own.")
     ] = False,
-    sets: Sets = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where to keep it. Default: rankings/NAME-OF-FILE.")
-    ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw accuracy against channel uses as .png, .pdf or .svg.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Rank methods on an experiment's network and problem, at equal epsilon and equal channel uses.
 
     Every method is tuned alike on a part of the training data, never on the test part. That choice is not paid for:
-    this compares methods, and releases nothing. What is done is kept, and the same command goes on where it stopped.
+    this compares methods, and releases nothing. Tables, plots and a page are kept in a folder. What is done is kept
+    too: the same command goes on where it stopped.
 
     Examples:
         murmurcast plan --example digits-sparse > digits-sparse.toml
@@ -63,11 +60,9 @@ def rank(
     from murmurcast.reports import ranking as pages
     from murmurcast.runs.result import require_folder, require_place
 
-    if figure is not None:
-        require_figure(figure)
     folder = out or Path("rankings") / file.stem
     require_place(folder)
-    experiment = experiment_files.load(file, overrides(sets))
+    experiment = experiment_files.load(file)
     with stages(Console(stderr=True), "loading") as bar:
         options = RankOptions(
             epsilons=tuple(epsilon or (1.0, 3.0)),
@@ -82,10 +77,6 @@ def rank(
         bar.stage("writing the page")
         require_folder(folder)
         written = pages.write(found, folder)
-    if figure is not None:
-        from murmurcast.reports import plots, ranking_plots
-
-        plots.save(ranking_plots.uses_figure(found), figure)
     if as_json:
         echo_json(found.as_dict())
         return

@@ -28,7 +28,8 @@ from murmurcast.reports.page import (
 from murmurcast.reports.runs import citation, require_path
 from murmurcast.runs.ranking import NOBODY, NOT_PAID, TRUSTED, Ranking, Score
 
-PAGE, USES_PLOT, ADVERSARIES_PLOT, VALUES = "ranking.html", "uses.png", "adversaries.png", "ranking.json"
+PAGE, VALUES = "ranking.html", "ranking.json"
+USES_PLOTS, ADVERSARIES_PLOTS = (("uses.png", "uses.pdf"), ("adversaries.png", "adversaries.pdf"))
 _DASHES = {"everybody": "solid", "eavesdropper and one node": "dash", "eavesdropper": "dot", TRUSTED: "dashdot"}
 _SERIES = 6
 HEADINGS = (
@@ -53,9 +54,13 @@ def write(ranking: Ranking, folder: Path) -> tuple[Path, ...]:
     _files.write_atomically(folder / PAGE, page_of(ranking).encode(errors="backslashreplace"))
     if not ranking.adversaries:
         return folder / PAGE, folder / VALUES
-    plots.save(ranking_plots.uses_figure(ranking), folder / USES_PLOT)
-    plots.save(ranking_plots.adversaries_figure(ranking), folder / ADVERSARIES_PLOT)
-    return tuple(folder / name for name in (PAGE, USES_PLOT, ADVERSARIES_PLOT, VALUES))
+    for names, figure in (
+        (USES_PLOTS, ranking_plots.uses_figure(ranking)),
+        (ADVERSARIES_PLOTS, ranking_plots.adversaries_figure(ranking)),
+    ):
+        for name in names:
+            plots.save(figure, folder / name)
+    return tuple(folder / name for name in (PAGE, VALUES, *USES_PLOTS, *ADVERSARIES_PLOTS))
 
 
 def page_of(ranking: Ranking) -> str:
