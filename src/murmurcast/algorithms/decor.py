@@ -162,4 +162,5 @@ METHOD = Method(
     needs="two-way links",
     noise_sent=noise_sent,
     side_vector="z",
+    tries={"shared_to_own": (1.0, 10.0, 100.0)},
 )

@@ -133,4 +133,6 @@ METHOD = Method(
     projects=False,
     noise_sent=noise_sent,
     side_vector="z",
+    averages=True,
+    tries={"shared_to_own": (1.0, 10.0, 100.0)},
 )

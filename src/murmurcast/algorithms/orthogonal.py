@@ -63,4 +63,5 @@ METHOD = Method(
     noise_sent=algorithm_1.noise_sent,
     side_vector="z",
     uses="slots",
+    decays=("constant", "sqrt", "linear"),
 )
