@@ -65,6 +65,12 @@ def entered(experiment: Experiment, contender: Contender, epsilon: float | None,
     )
 
 
+def around(step: float) -> tuple[float, float]:
+    """Steps half way to the neighbours on the grid: what is tried once the best of the grid is known."""
+    half = (LENGTHS[1] / LENGTHS[0]) ** 0.5
+    return step / half, step * half
+
+
 def lengths_in_steps(nodes: int) -> tuple[float, ...]:
     """The steps to try: Algorithm 1's goes along the sum of all gradients, which is `nodes` times their mean."""
     return tuple(length / nodes for length in LENGTHS)
@@ -80,6 +86,7 @@ def _terms(method: Method, known: dict[str, Option], experiment: Experiment, nod
     if "headroom" in known:
         terms["headroom"] = HEADROOM
     if "publish" in known:
-        covered = (word for word in ("average", "heard") if word in known["publish"].choices)
-        terms["publish"] = next(covered, known["publish"].default)
+        terms["publish"] = "average"
+    if "publish_from" in known:
+        terms["publish_from"] = "heard"  # what else they publish holds own models as they are
     return terms

@@ -24,7 +24,7 @@ from murmurcast.certificates.recompute import account_of
 from murmurcast.data.fingerprint import sha256_of
 from murmurcast.errors import Error
 from murmurcast.experiments.build import Experiment
-from murmurcast.experiments.fair_terms import Contender, Steps, contenders, entered, lengths_in_steps
+from murmurcast.experiments.fair_terms import Contender, Steps, around, contenders, entered, lengths_in_steps
 from murmurcast.experiments.validation import Examples, with_validation
 from murmurcast.network.graph import Network
 from murmurcast.problems.ridge import RidgeRegression
@@ -38,7 +38,7 @@ from murmurcast.runs.variants import Train, trainer
 TUNING_SEEDS = (1_000_000, 1_000_001)  # none of those that are ranked
 MAX_SEEDS = 1000
 SCORES = "scores"  # the folder of what is done
-_FORMAT = 1
+_FORMAT = 2
 
 
 class OnScore(Protocol):
@@ -286,7 +286,7 @@ def _found(job: _Job, place: _Place) -> Score:
         step=best.step,
         decay=best.decay,
         options=best.options,
-        at_edge=best.step in (steps[0], steps[-1]),
+        at_edge=not steps[0] < best.step < steps[-1],
         by_seed=tuple(final.mean(axis=1).tolist()),
         by_node=tuple(final.mean(axis=0).tolist()),
         trials=trials,
@@ -294,13 +294,24 @@ def _found(job: _Job, place: _Place) -> Score:
 
 
 def _trials(job: _Job, place: _Place, epochs: int) -> Iterator[Trial]:
-    """Every setting on the validation part, by the mean over nodes and seeds of what is published."""
-    name, method = f"published_{_metric(job.problem)}", place.contender.method
+    """Settings on the validation part, by what is published: a grid, then the surroundings of its best."""
+    metric, method = _metric(job.problem), place.contender.method
     tries = [dict(zip(method.tries, values, strict=True)) for values in product(*method.tries.values())]
-    for options, decay, step in product(tries, method.decays, lengths_in_steps(job.network.nodes)):
-        contender = place.contender.with_options(options)
-        found = job.train(_algorithm(job, job.tuning, contender, place.epsilon, Steps(epochs, step, decay)))
-        yield Trial(step, decay, options, float(found[name].mean()))
+    grid = tuple(
+        _trial(job, place, Steps(epochs, step, decay), options)
+        for options, decay, step in product(tries, method.decays, lengths_in_steps(job.network.nodes))
+    )
+    yield from grid
+    best = _best(grid, metric)
+    if best is not None:
+        yield from (_trial(job, place, Steps(epochs, step, best.decay), best.options) for step in around(best.step))
+
+
+def _trial(job: _Job, place: _Place, steps: Steps, options: dict[str, float]) -> Trial:
+    contender = place.contender.with_options(options)
+    found = job.train(_algorithm(job, job.tuning, contender, place.epsilon, steps))
+    value = float(found[f"published_{_metric(job.problem)}"].mean())
+    return Trial(steps.step, steps.decay, options, value)
 
 
 def _best(trials: tuple[Trial, ...], metric: str) -> Trial | None:
