@@ -22,7 +22,7 @@ from murmurcast.runs.run import RunOptions, run
 
 SEEDS = 8
 _EVERY = 5  # epochs
-_NAMES = {OURS: "Algorithm 1", DIFFUSION: "exact diffusion"}
+_NAMES = {OURS: "Alg. 1", DIFFUSION: "exact diff."}
 _STEPS = {  # (epsilon, uses): step and its decay
     OURS: {
         (1.0, 40): (0.0562, "constant"),
