@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from murmurcast.experiments.build import Experiment
     from murmurcast.experiments.certify import certify
     from murmurcast.experiments.load import load
+    from murmurcast.experiments.rank import RankOptions, rank
     from murmurcast.network import gains, topologies
     from murmurcast.network import weights as mixing
     from murmurcast.network.files import read_gains
@@ -87,6 +88,7 @@ _HOME = {
     "Plan": "planning.plan",
     "PowerRule": "planning.plan",
     "Quadratic": "problems.quadratic",
+    "RankOptions": "experiments.rank",
     "Result": "runs.result",
     "RidgeRegression": "problems.ridge",
     "RunOptions": "runs.run",
@@ -129,6 +131,7 @@ _HOME = {
     "private_gradient_tracking": "algorithms.private_gradient_tracking",
     "private_push_pull": "algorithms.private_push_pull",
     "push_pull": "algorithms.push_pull",
+    "rank": "experiments.rank",
     "read_gains": "network.files",
     "report": "reports.runs",
     "row_stochastic": "algorithms.row_stochastic",
@@ -160,6 +163,7 @@ __all__ = [
     "Plan",
     "PowerRule",
     "Quadratic",
+    "RankOptions",
     "Result",
     "RidgeRegression",
     "RunOptions",
@@ -202,6 +206,7 @@ __all__ = [
     "private_gradient_tracking",
     "private_push_pull",
     "push_pull",
+    "rank",
     "read_gains",
     "report",
     "row_stochastic",

@@ -67,7 +67,7 @@ HONEST: dict[str, dict[str, Any]] = {
     "decor": {"algorithm__name": "decor"},
     "central": {"algorithm__name": "central-dp"},
     "alone": {"algorithm__name": "local-only"},
-    "one way": QUADRATIC | {"algorithm__name": "frost", "network__gains": ONE_WAY},
+    "one way": QUADRATIC | {"algorithm__name": "frost", "network__gains": ONE_WAY, "problem__radius": None},
     "noiseless": {"algorithm__name": "noiseless"},
     "seldom": {"run__evaluate_every": 4},
     "own network": {"network__gains": None, "network__file": "gains.csv"},

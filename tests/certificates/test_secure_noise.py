@@ -107,12 +107,13 @@ def test_all_words_of_the_source_agree(ours: Result) -> None:
     assert "does not use" in caught(with_ledger(ours, ledger, privacy=told))
 
 
-def test_older_ledgers_are_of_seeded_noise() -> None:
+def test_a_ledger_that_does_not_say_where_its_noise_came_from_is_refused() -> None:
     seeded = made(quadratic(), source="seeded")
     ledger = seeded.ledger.copy()
     ledger.attrs.pop("noise_source")
     told = {key: value for key, value in seeded.info["privacy"].items() if key != "noise_source"}
-    assert certify(with_ledger(seeded, ledger, privacy=told)).verdict == "kept"
+    with pytest.raises(mc.Error, match="does not say its noise_source"):
+        certify(with_ledger(seeded, ledger, privacy=told))
 
 
 def test_runs_together_are_by_the_weaker_curve() -> None:

@@ -44,13 +44,13 @@ def test_where_nothing_is_stated_the_certificate_asks() -> None:
     assert 'privacy.settings_chosen = "fixed beforehand"' in found.warnings[0]
 
 
-def test_older_runs_that_say_nothing_are_kept_and_asked() -> None:
+def test_runs_that_leave_the_statement_out_are_refused() -> None:
     done = run("not stated")
-    older = replace(done, info=done.info | {"privacy": dict(done.info["privacy"])}, ledger=done.ledger.copy())
-    del older.info["privacy"]["settings_chosen"], older.ledger.attrs["settings_chosen"]
-    found = certify(older)
-    assert (found.verdict, found.settings_chosen) == ("kept", "not stated")
-    assert found.warnings
+    silent = replace(done, info=done.info | {"privacy": dict(done.info["privacy"])}, ledger=done.ledger.copy())
+    del silent.info["privacy"]["settings_chosen"], silent.ledger.attrs["settings_chosen"]
+    with pytest.raises(mc.Error, match="does not say its settings_chosen"):
+        certify(silent)
+    assert certify(done).warnings  # said so, it is kept, and asked for
 
 
 def test_runs_that_were_tried_are_counted_or_named_as_missing() -> None:

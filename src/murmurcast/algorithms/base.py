@@ -295,3 +295,17 @@ def require_publish(publish: str) -> None:
 def per_link(constant: Leaf, model: Model) -> jax.Array:
     """[links, 1, ...] a constant of every link, ready to be multiplied with a model."""
     return constant.reshape(-1, *(1,) * model.ndim)
+
+
+def weighed_sum(weights: Leaf, values: Model) -> jax.Array:
+    """[...] from [links] and [links, ...]: as a product, which XLA on CPUs does several times quicker than a sum."""
+    import jax.numpy as jnp
+
+    return jnp.tensordot(weights, values, axes=1)
+
+
+def sum_of_links(values: Model) -> jax.Array:
+    """[...] from [links, ...]."""
+    import jax.numpy as jnp
+
+    return weighed_sum(jnp.ones(len(values), values.dtype), values)

@@ -28,6 +28,7 @@ from murmurcast.algorithms.base import (
     State,
     proved,
     start,
+    sum_of_links,
 )
 from murmurcast.algorithms.gossip import averaged, newest, noise_for, steps_of
 from murmurcast.algorithms.method import Method
@@ -110,7 +111,7 @@ def decor(
 
 def send(here: Sending, state: State, drawn: dict[str, Model]) -> Model:
     """X + n/D."""
-    noise = here.own * drawn["own"] + here.shared * drawn["shared"].sum(axis=0)
+    noise = here.own * drawn["own"] + here.shared * sum_of_links(drawn["shared"])
     return radiate(here.amplitude, state.own + here.schedule * noise)
 
 
@@ -161,4 +162,5 @@ METHOD = Method(
     needs="two-way links",
     noise_sent=noise_sent,
     side_vector="z",
+    tries={"shared_to_own": (1.0, 10.0, 100.0)},
 )

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import account as accounts
-from murmurcast.algorithms.base import Algorithm, Model, Publish, Round, Settings, proved
+from murmurcast.algorithms.base import Algorithm, Model, Publish, Round, Settings, proved, sum_of_links
 from murmurcast.algorithms.decor import PAIRS, PAIRS_IN_WORDS, Against
 from murmurcast.algorithms.exact_diffusion import (
     DiffusionWeights,
@@ -91,7 +91,7 @@ def decor_exact_diffusion(
 
 def send(here: Sending, state: State, drawn: dict[str, Model]) -> Model:
     """phi, its gradient under noise that cancels between neighbours."""
-    noise = here.own * drawn["own"] + here.shared * drawn["shared"].sum(axis=0)
+    noise = here.own * drawn["own"] + here.shared * sum_of_links(drawn["shared"])
     return radiate(here.amplitude, corrected(state, here.step, state.gradient + noise))
 
 
@@ -133,4 +133,6 @@ METHOD = Method(
     projects=False,
     noise_sent=noise_sent,
     side_vector="z",
+    averages=True,
+    tries={"shared_to_own": (1.0, 10.0, 100.0)},
 )

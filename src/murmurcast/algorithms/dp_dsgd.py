@@ -70,4 +70,5 @@ METHOD = Method(
     reference="the private form of dsgd that the literature compares with; Gaussian noise in what is sent",
     needs="two-way links",
     noise_sent=noise_sent,
+    averages=True,
 )

@@ -63,4 +63,5 @@ METHOD = Method(
     account="no noise is sent",
     reference="Nedic, Ozdaglar: Distributed subgradient methods for multi-agent optimization, 2009",
     needs='two-way links, except with weights = "row"',
+    averages=True,
 )

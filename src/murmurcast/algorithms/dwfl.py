@@ -179,4 +179,5 @@ METHOD = Method(
     "the constant of its consensus step is from memory)",
     needs="a complete network whose gains depend on the sender alone",
     noise_sent=noise_sent,
+    averages=True,
 )

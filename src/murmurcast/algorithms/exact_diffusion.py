@@ -200,4 +200,5 @@ METHOD = Method(
     needs="two-way links, no ball or box, weights that pass its stability check",
     projects=False,
     side_vector="z",
+    averages=True,
 )

@@ -68,4 +68,5 @@ METHOD = Method(
     needs="two-way links, no ball or box",
     projects=False,
     uses="2",
+    averages=True,
 )

@@ -17,7 +17,7 @@ import numpy as np
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Algorithm, Draw, Local, Round, State, per_link, start
+from murmurcast.algorithms.base import Algorithm, Draw, Local, Round, State, per_link, start, weighed_sum
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.tables import Leaf, same_always
 from murmurcast.channels.base import padded
@@ -110,11 +110,8 @@ def locally_balanced(setup: Setup, *, noise_to_step: float = 1.0) -> Algorithm:
 
 def say_to_each(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax.Array:
     """[links, ...] x + std_t d, to every neighbour its own."""
-    import jax.numpy as jnp
-
-    balance = per_link(here.balance, state.own)
-    common = jnp.sum(balance * drawn["links"], axis=0) + here.own_balance * drawn["itself"]
-    perturbed = drawn["links"] - balance * common
+    common = weighed_sum(here.balance, drawn["links"]) + here.own_balance * drawn["itself"]
+    perturbed = drawn["links"] - per_link(here.balance, state.own) * common
     return per_link(here.amplitude, state.own) * (state.own + here.noise * here.schedule * perturbed)
 
 
@@ -124,7 +121,7 @@ def step_at_own(here: Receiving, state: State, sent: jax.Array, heard: jax.Array
 
     said = per_link(here.links, state.own) * sent
     perturbation = said - jnp.where(per_link(here.links, state.own) > 0, state.own, 0)
-    own_perturbation = -jnp.sum(per_link(here.unsaid, state.own) * perturbation, axis=0)
+    own_perturbation = -weighed_sum(here.unsaid, perturbation)
     mixed = here.heard * heard + here.own_weight * (state.own + own_perturbation)
     own = local.project(mixed - here.step / here.z * local.gradient_at_private(state.own))
     return State(own, own)

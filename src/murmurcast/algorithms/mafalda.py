@@ -182,4 +182,5 @@ METHOD = Method(
     "our own",
     needs="two-way links",
     noise_sent=gossip.noise_sent,
+    averages=True,
 )

@@ -1,13 +1,15 @@
 """What a method says of itself, once: everything that lists, offers, checks or accounts for methods reads this."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol, get_args, get_origin, get_type_hints
 
 from murmurcast import _check
 from murmurcast.algorithms.account import Account, NoiseSent
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.errors import Error
+from murmurcast.planning.schedule import Decay
 
 NumberPerNode = float | Sequence[float]  # one for all nodes, or one for each
 
@@ -62,6 +64,11 @@ class Method(NamedTuple):
             (column-stochastic); free of data.
         noise_sent: How much noise a ledger claims, for comparison with the energy that was sent; None where that is
             not known.
+        averages: Whether it steps along the mean of all gradients, not their sum: its steps are then as long as
+            Algorithm 1's where step_factor is the number of nodes.
+        decays: The schedules of steps that it is tuned over where methods are ranked: constant steps, as all are, and
+            those it was published with.
+        tries: Options of its own that it is tuned over besides, by name: what its authors leave to be chosen.
     """
 
     name: str
@@ -79,6 +86,9 @@ class Method(NamedTuple):
     projects: bool = True
     side_vector: Literal["none", "z", "y"] = "none"
     noise_sent: NoiseSent | None = None
+    averages: bool = False
+    decays: tuple[Decay, ...] = ("constant",)
+    tries: Mapping[str, tuple[float, ...]] = MappingProxyType({})
 
     @property
     def reason(self) -> str:

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Model, per_link
+from murmurcast.algorithms.base import Model, per_link, weighed_sum
 from murmurcast.algorithms.tables import Leaf, same_always
 from murmurcast.channels.air import Air
 from murmurcast.channels.base import Channel, padded
@@ -88,10 +88,8 @@ def spoken(amplitude: Any, sent: jax.Array) -> jax.Array:
 
 def mix(here: Any, sent: jax.Array, heard: jax.Array) -> jax.Array:
     """sum_j w_ij V_j, the node's own V among them as it was sent; `here` has the factors heard and kept."""
-    import jax.numpy as jnp
-
     own = sent[0] if sent.ndim > heard.ndim else sent  # slots: it says the same to all
-    arriving = jnp.tensordot(here.heard, heard, axes=1) if here.heard.ndim else here.heard * heard
+    arriving = weighed_sum(here.heard, heard) if here.heard.ndim else here.heard * heard
     return arriving + here.kept * own
 
 

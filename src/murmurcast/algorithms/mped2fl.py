@@ -209,4 +209,5 @@ METHOD = Method(
     reference="PED2FL as the paper modifies it for unequal gains; see docs/train.md",
     needs="two-way links",
     uses="slots",
+    averages=True,
 )

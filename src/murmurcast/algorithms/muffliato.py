@@ -240,4 +240,5 @@ METHOD = Method(
     needs="two-way links",
     noise_sent=noise_sent,
     uses="gossip",
+    averages=True,
 )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from murmurcast.algorithms import power_controlled as algorithm_1
 from murmurcast.algorithms.account import LedgerTables
-from murmurcast.algorithms.base import Algorithm, Local, Publish, proved
+from murmurcast.algorithms.base import Algorithm, Local, Publish, proved, sum_of_links
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.power_controlled import GradientAt
 from murmurcast.channels.links import Links
@@ -40,7 +40,7 @@ def orthogonal(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: Publis
     (summed,) = algorithm.rounds
 
     def update(here: Any, state: Any, sent: jax.Array, heard: jax.Array, local: Local) -> Any:
-        return summed.update(here, state, sent, heard.sum(axis=0), local)
+        return summed.update(here, state, sent, sum_of_links(heard), local)
 
     apart = summed._replace(channel=Links(plan.network.gains), update=update)
     return proved(algorithm._replace(name="orthogonal", rounds=(apart,)))
@@ -63,4 +63,5 @@ METHOD = Method(
     noise_sent=algorithm_1.noise_sent,
     side_vector="z",
     uses="slots",
+    decays=("constant", "sqrt", "linear"),
 )

@@ -135,4 +135,5 @@ METHOD = Method(
     noise_sent=noise_sent,
     reference="reference [10025677] of the paper; see docs/train.md",
     needs="two-way links, gains that depend on the sender alone",
+    averages=True,
 )

@@ -242,4 +242,5 @@ METHOD = Method(
     secure=True,
     noise_sent=noise_sent,
     side_vector="z",
+    decays=("constant", "sqrt", "linear"),
 )

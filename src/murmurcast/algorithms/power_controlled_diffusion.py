@@ -46,4 +46,5 @@ METHOD = Method(
     projects=False,
     noise_sent=private.noise_sent,
     side_vector="z",
+    averages=True,
 )

@@ -99,4 +99,5 @@ METHOD = Method(
     projects=False,
     noise_sent=noise_sent,
     side_vector="z",
+    averages=True,
 )

@@ -70,4 +70,5 @@ METHOD = Method(
     projects=False,
     noise_sent=noise_sent,
     uses="2",
+    averages=True,
 )

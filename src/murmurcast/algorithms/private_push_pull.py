@@ -73,4 +73,5 @@ METHOD = Method(
     projects=False,
     noise_sent=noise_sent,
     uses="2",
+    averages=True,
 )

@@ -86,4 +86,5 @@ METHOD = Method(
     needs="no ball or box",
     projects=False,
     uses="2",
+    averages=True,
 )

@@ -132,4 +132,5 @@ METHOD = Method(
     needs="no ball or box",
     projects=False,
     side_vector="y",
+    averages=True,
 )

@@ -95,4 +95,5 @@ METHOD = Method(
     projects=False,
     noise_sent=noise_sent,
     side_vector="y",
+    averages=True,
 )

@@ -13,11 +13,6 @@ from murmurcast.certificates.ledger import Ledger
 from murmurcast.data.assumptions import LABELS, PARTITIONS, DataFacts, assumptions, facts_of_section
 from murmurcast.runs.result import Result
 
-_NOT_STATED = (
-    "this run is older than the list of what is public about the data: labels, columns, scales, the number of records "
-    "of every node and who holds which were fixed without looking at the records"
-)
-
 
 def assumed_of_data(run: Result, ledger: Ledger) -> tuple[str, ...]:
     """What must be true of the data for the promise of this run.
@@ -26,22 +21,17 @@ def assumed_of_data(run: Result, ledger: Ledger) -> tuple[str, ...]:
         Altered: The labels were read from the records, or ledger and experiment contradict each other.
     """
     held, told = _in_ledger(ledger), _in_experiment(run, ledger)
-    found = [facts for facts in (held, told) if facts is not None]
+    found = [held] if told is None else [held, told]
     if any(facts.labels_are_private for facts in found):
         ledger.refuse("is of a run that read its labels from the records, on which nothing can be promised")
-    if held is not None and told is not None and held.partition not in ("none", "unknown"):
+    if told is not None and held.partition not in ("none", "unknown"):
         _require_same(ledger, held, told)
     # What either of them says must hold: a ledger without a word on records takes nothing back.
     lines = dict.fromkeys(line for facts in found for line in assumptions(facts, ledger.text("unit")))
-    return tuple(lines) if found else (_NOT_STATED,)
+    return tuple(lines)
 
 
-def _in_ledger(ledger: Ledger) -> DataFacts | None:
-    """None of ledgers that are older than these entries."""
-    names = DataFacts("none").as_attributes()
-    present = [name for name in names if ledger.says(name)]
-    if not present:
-        return None
+def _in_ledger(ledger: Ledger) -> DataFacts:
     classes, scaled, own_model = (_count(ledger, f"data_{name}") for name in ("classes", "scaled", "own_model"))
     partition, labels = ledger.text("data_partition", PARTITIONS), ledger.text("data_labels", LABELS)
     if scaled > 1 or own_model > 1 or (classes < 2) != (labels == "values"):

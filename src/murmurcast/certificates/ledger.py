@@ -64,16 +64,12 @@ class Ledger(NamedTuple):
 
     @property
     def noise_source(self) -> NoiseSource:
-        """Where the noise came from; ledgers that do not say so are older than the choice."""
-        if "noise_source" not in self.data.attrs:
-            return "seeded"
+        """Where the noise came from."""
         return "secure" if self.text("noise_source", ("seeded", "secure")) == "secure" else "seeded"
 
     @property
     def settings_chosen(self) -> str:
-        """How settings were chosen, as the run states; ledgers that say nothing are older than the question."""
-        if "settings_chosen" not in self.data.attrs:
-            return settings_chosen.NOT_STATED
+        """How settings were chosen, as the run states."""
         told = self.text("settings_chosen")
         try:
             settings_chosen.check(told)

@@ -12,6 +12,7 @@ from murmurcast.cli.certify import certify
 from murmurcast.cli.compare import compare
 from murmurcast.cli.methods import methods
 from murmurcast.cli.plan import plan
+from murmurcast.cli.rank import rank
 from murmurcast.cli.report import report
 from murmurcast.cli.reproduce import reproduce
 from murmurcast.cli.run import run
@@ -32,6 +33,7 @@ app.command("run")(run)
 app.command("certify")(certify)
 app.command("audit")(audit)
 app.command("compare")(compare)
+app.command("rank")(rank)
 app.command("report")(report)
 app.command("methods")(methods)
 

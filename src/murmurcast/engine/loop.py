@@ -153,6 +153,27 @@ def program(
     return Program(given, first, forward, lambda carry: evaluate(carry.state, test))
 
 
+def with_tables_of(algorithm: Algorithm, program: Program, layout: Layout, dtype: DTypeLike) -> Program:
+    """The same compiled rounds for an algorithm that differs in its tables only, which are an argument."""
+
+    def placed(tables: Any) -> Any:
+        wide = layout.by_row_and_node
+        return jax.tree.map(
+            lambda leaf: (
+                layout.put(_cast(leaf, dtype), Spec())
+                if leaf.ndim == 1
+                else layout.put(_cast(layout.fill(leaf, axis=1), dtype), wide)
+            ),
+            tables,
+        )
+
+    rounds = tuple(
+        before._replace(sending=placed(one.sending), receiving=placed(one.receiving))
+        for one, before in zip(algorithm.rounds, program.given.rounds, strict=True)
+    )
+    return program._replace(given=program.given._replace(rounds=rounds))
+
+
 def _start(this: _Run, given: Given, fitting: check.Fitting) -> Carry:
     """The first carry: the state of every node at the public start."""
     layout, problem = this.layout, this.problem
