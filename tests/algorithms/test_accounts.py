@@ -207,6 +207,39 @@ def require_caught(run: Result) -> None:
     assert {"costs more", "costs less"} & set(found.verdicts)
 
 
+def several_edits(one: Made, seed: int) -> dict[str, Any]:
+    """Tables of a few names changed alike: by one factor, by factors of nodes, or of epochs; z stays consistent."""
+    rng, ledger = np.random.default_rng(seed), one.run.ledger
+    names = names_of(one.algorithm)
+    chosen = set(rng.choice(sorted({where[2] for where in names}), size=3))
+    chosen |= {"z", "next_z"} if chosen & {"z", "next_z"} else set()
+    factors = np.exp(rng.normal(scale=0.5, size=(EPOCHS + 1, NODES)))
+    factors = [factors[:1, :1], factors[:1], factors[:, :1]][seed % 3] * np.ones_like(factors)
+    edited = {}
+    for where in names:
+        if where[2] in chosen:
+            name = variable(one.algorithm, where)
+            values = np.array(ledger[name], np.float64)
+            rows = factors[int(where[2] == "next_z") :][: len(values)]
+            by = rows[:, 0] if values.ndim == 1 else rows.reshape(*rows.shape, *(1,) * (values.ndim - 2))
+            edited[name] = (ledger[name].dims, values * by)
+    return edited
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_no_tables_can_be_changed_together_so_that_the_account_is_too_low(case: str) -> None:
+    one, accepted = made(case), 0
+    for seed in range(150):
+        edited = with_ledger(one.run, one.run.ledger.assign(several_edits(one, seed)))
+        cost = counted(edited)
+        if cost is not None:
+            accepted += 1
+            for who, exact in really(one, in_ledger(one.algorithm, edited.ledger)).items():
+                assert (cost[who] >= exact * (1 - 1e-6)).all(), (seed, who)
+    assert accepted > 10
+
+
 @pytest.mark.parametrize(
     ("case", "changes"),
     [

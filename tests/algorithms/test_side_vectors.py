@@ -1,0 +1,57 @@
+"""What is exchanged before training, free of data, and what it costs."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import murmurcast as mc
+from murmurcast.algorithms import registry
+from murmurcast.algorithms.side_vectors import setup_numbers, setup_uses
+from murmurcast.network.balanced import balanced_mixing
+from tests.algorithms.networks import NODES, two_way
+
+
+def made(name: str, epochs: int = 400, **options: Any) -> mc.Algorithm:
+    setup = mc.Setup(
+        network=two_way(),
+        problem=mc.ClippedGradients(clip=0.5),
+        budget=mc.Budget(epsilon=1.0),
+        schedule=mc.Schedule(epochs=epochs, step=0.1),
+    )
+    return registry.find(name).make(setup, **options)
+
+
+def numbers(name: str, epochs: int = 400, **options: Any) -> int:
+    found = setup_numbers(registry.find(name), made(name, epochs, **options))
+    assert found is not None
+    return found
+
+
+def test_degrees_need_no_agreement() -> None:
+    assert numbers("dp-dsgd", weights="metropolis", access="slots") == 0
+
+
+def test_balanced_weights_take_two_numbers_a_round() -> None:
+    assert numbers("dp-dsgd") == 2 * balanced_mixing(two_way()).rounds > 0
+
+
+def test_rows_take_a_number_of_every_node_a_round_until_z_has_settled() -> None:
+    found = numbers("row-stochastic")
+    assert found % NODES == 0
+    rounds = found // NODES
+    z = np.asarray(made("row-stochastic").rounds[0].receiving.z)
+    late = min(rounds, len(z) - 1)
+    np.testing.assert_allclose(z[late], z[-1], rtol=1e-4)
+    assert numbers("row-stochastic", epochs=3) == 3 * NODES  # no longer than there is training
+
+
+def test_columns_take_one_number_a_round() -> None:
+    assert 0 < numbers("subgradient-push") < numbers("row-stochastic")
+
+
+@pytest.mark.parametrize("dim", [1, 50])
+def test_a_use_carries_as_many_numbers_as_a_model_has(dim: int) -> None:
+    method = registry.find("frost")
+    uses = setup_uses(method, made("frost"), dim)
+    assert uses == pytest.approx(numbers("frost") / dim)
