@@ -1,4 +1,4 @@
-"""Algorithm 1 and its multicast without bias, at equal budgets: the files are what they claim, and who leads is told."""
+"""Algorithm 1 and its multicast without bias at equal budgets: files are what they claim, and who leads is told."""
 
 import numpy as np
 import pytest
