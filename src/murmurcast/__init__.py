@@ -7,66 +7,79 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from murmurcast.algorithms.base import Algorithm
-    from murmurcast.algorithms.central_dp import central_dp
-    from murmurcast.algorithms.decor import decor
-    from murmurcast.algorithms.decor_exact_diffusion import decor_exact_diffusion
-    from murmurcast.algorithms.dp_dsgd import dp_dsgd
-    from murmurcast.algorithms.dsgd import dsgd
-    from murmurcast.algorithms.dwfl import dwfl
-    from murmurcast.algorithms.exact_diffusion import exact_diffusion
-    from murmurcast.algorithms.frost import frost
-    from murmurcast.algorithms.gradient_tracking import gradient_tracking
-    from murmurcast.algorithms.local_only import local_only
-    from murmurcast.algorithms.locally_balanced import locally_balanced
-    from murmurcast.algorithms.mafalda import mafalda
-    from murmurcast.algorithms.mped2fl import mped2fl
-    from murmurcast.algorithms.muffliato import muffliato
-    from murmurcast.algorithms.noiseless import noiseless
-    from murmurcast.algorithms.orthogonal import orthogonal
-    from murmurcast.algorithms.ped2fl import ped2fl
-    from murmurcast.algorithms.power_controlled import power_controlled
-    from murmurcast.algorithms.power_controlled_diffusion import power_controlled_diffusion
-    from murmurcast.algorithms.private_exact_diffusion import private_exact_diffusion
-    from murmurcast.algorithms.private_frost import private_frost
-    from murmurcast.algorithms.private_gradient_tracking import private_gradient_tracking
-    from murmurcast.algorithms.private_push_pull import private_push_pull
-    from murmurcast.algorithms.push_pull import push_pull
-    from murmurcast.algorithms.row_stochastic import row_stochastic
-    from murmurcast.algorithms.row_stochastic_laplace import row_stochastic_laplace
-    from murmurcast.algorithms.subgradient_push import subgradient_push
-    from murmurcast.algorithms.subgradient_push_gaussian import subgradient_push_gaussian
-    from murmurcast.audits.audit import AuditOptions, audit
-    from murmurcast.audits.verdict import Audit
-    from murmurcast.certificates.compare import compare
-    from murmurcast.data import datasets
-    from murmurcast.errors import Error, Infeasible, NotConnected
-    from murmurcast.experiments.build import Experiment
-    from murmurcast.experiments.certify import certify
-    from murmurcast.experiments.load import load
-    from murmurcast.experiments.rank import RankOptions, rank
-    from murmurcast.network import gains, topologies
-    from murmurcast.network import weights as mixing
-    from murmurcast.network.files import read_gains
-    from murmurcast.network.graph import Network
-    from murmurcast.network.weights import Mixing, mixing_rate
-    from murmurcast.planning.plan import Plan, PowerRule
-    from murmurcast.planning.schedule import Schedule
-    from murmurcast.planning.setup import Budget, ClippedGradients, Setup
-    from murmurcast.planning.solve import plan
-    from murmurcast.privacy import gaussian
-    from murmurcast.privacy.certificate import Certificate
-    from murmurcast.privacy.coalitions import Collusion
-    from murmurcast.privacy.linear import Linear
-    from murmurcast.privacy.paper import PaperClaim
-    from murmurcast.problems.model import Model
-    from murmurcast.problems.quadratic import Quadratic
-    from murmurcast.problems.ridge import RidgeRegression
-    from murmurcast.problems.softmax import SoftmaxRegression
-    from murmurcast.reports import plots as figures
-    from murmurcast.reports.runs import report
-    from murmurcast.runs.result import Result, load_run
-    from murmurcast.runs.run import RunOptions, run
+    from murmurcast.algorithms.base import Algorithm as Algorithm
+    from murmurcast.algorithms.central_dp import central_dp as central_dp
+    from murmurcast.algorithms.decor import decor as decor
+    from murmurcast.algorithms.decor_exact_diffusion import decor_exact_diffusion as decor_exact_diffusion
+    from murmurcast.algorithms.dp_dsgd import dp_dsgd as dp_dsgd
+    from murmurcast.algorithms.dsgd import dsgd as dsgd
+    from murmurcast.algorithms.dwfl import dwfl as dwfl
+    from murmurcast.algorithms.exact_diffusion import exact_diffusion as exact_diffusion
+    from murmurcast.algorithms.frost import frost as frost
+    from murmurcast.algorithms.gradient_tracking import gradient_tracking as gradient_tracking
+    from murmurcast.algorithms.local_only import local_only as local_only
+    from murmurcast.algorithms.locally_balanced import locally_balanced as locally_balanced
+    from murmurcast.algorithms.mafalda import mafalda as mafalda
+    from murmurcast.algorithms.mped2fl import mped2fl as mped2fl
+    from murmurcast.algorithms.muffliato import muffliato as muffliato
+    from murmurcast.algorithms.noiseless import noiseless as noiseless
+    from murmurcast.algorithms.orthogonal import orthogonal as orthogonal
+    from murmurcast.algorithms.ped2fl import ped2fl as ped2fl
+    from murmurcast.algorithms.power_controlled import power_controlled as power_controlled
+    from murmurcast.algorithms.power_controlled_diffusion import (
+        power_controlled_diffusion as power_controlled_diffusion,
+    )
+    from murmurcast.algorithms.private_exact_diffusion import private_exact_diffusion as private_exact_diffusion
+    from murmurcast.algorithms.private_frost import private_frost as private_frost
+    from murmurcast.algorithms.private_gradient_tracking import private_gradient_tracking as private_gradient_tracking
+    from murmurcast.algorithms.private_push_pull import private_push_pull as private_push_pull
+    from murmurcast.algorithms.push_pull import push_pull as push_pull
+    from murmurcast.algorithms.row_stochastic import row_stochastic as row_stochastic
+    from murmurcast.algorithms.row_stochastic_laplace import row_stochastic_laplace as row_stochastic_laplace
+    from murmurcast.algorithms.subgradient_push import subgradient_push as subgradient_push
+    from murmurcast.algorithms.subgradient_push_gaussian import subgradient_push_gaussian as subgradient_push_gaussian
+    from murmurcast.audits.audit import AuditOptions as AuditOptions
+    from murmurcast.audits.audit import audit as audit
+    from murmurcast.audits.verdict import Audit as Audit
+    from murmurcast.certificates.compare import compare as compare
+    from murmurcast.data import datasets as datasets
+    from murmurcast.errors import Error as Error
+    from murmurcast.errors import Infeasible as Infeasible
+    from murmurcast.errors import NotConnected as NotConnected
+    from murmurcast.experiments.build import Experiment as Experiment
+    from murmurcast.experiments.certify import certify as certify
+    from murmurcast.experiments.load import load as load
+    from murmurcast.experiments.rank import RankOptions as RankOptions
+    from murmurcast.experiments.rank import rank as rank
+    from murmurcast.network import gains as gains
+    from murmurcast.network import topologies as topologies
+    from murmurcast.network import weights as mixing  # noqa: F401
+    from murmurcast.network.files import read_gains as read_gains
+    from murmurcast.network.graph import Network as Network
+    from murmurcast.network.weights import Mixing as Mixing
+    from murmurcast.network.weights import mixing_rate as mixing_rate
+    from murmurcast.planning.plan import Plan as Plan
+    from murmurcast.planning.plan import PowerRule as PowerRule
+    from murmurcast.planning.schedule import Schedule as Schedule
+    from murmurcast.planning.setup import Budget as Budget
+    from murmurcast.planning.setup import ClippedGradients as ClippedGradients
+    from murmurcast.planning.setup import Setup as Setup
+    from murmurcast.planning.solve import plan as plan
+    from murmurcast.privacy import gaussian as gaussian
+    from murmurcast.privacy.certificate import Certificate as Certificate
+    from murmurcast.privacy.coalitions import Collusion as Collusion
+    from murmurcast.privacy.linear import Linear as Linear
+    from murmurcast.privacy.paper import PaperClaim as PaperClaim
+    from murmurcast.problems.model import Model as Model
+    from murmurcast.problems.quadratic import Quadratic as Quadratic
+    from murmurcast.problems.ridge import RidgeRegression as RidgeRegression
+    from murmurcast.problems.softmax import SoftmaxRegression as SoftmaxRegression
+    from murmurcast.reports import plots as figures  # noqa: F401
+    from murmurcast.reports.runs import report as report
+    from murmurcast.runs.result import Result as Result
+    from murmurcast.runs.result import load_run as load_run
+    from murmurcast.runs.run import RunOptions as RunOptions
+    from murmurcast.runs.run import run as run
 
 _HOME = {
     "Algorithm": "algorithms.base",
@@ -143,79 +156,7 @@ _HOME = {
 }
 _MODULES = ("datasets", "figures", "gains", "gaussian", "mixing", "topologies")
 
-__all__ = [
-    "Algorithm",
-    "Audit",
-    "AuditOptions",
-    "Budget",
-    "Certificate",
-    "ClippedGradients",
-    "Collusion",
-    "Error",
-    "Experiment",
-    "Infeasible",
-    "Linear",
-    "Mixing",
-    "Model",
-    "Network",
-    "NotConnected",
-    "PaperClaim",
-    "Plan",
-    "PowerRule",
-    "Quadratic",
-    "RankOptions",
-    "Result",
-    "RidgeRegression",
-    "RunOptions",
-    "Schedule",
-    "Setup",
-    "SoftmaxRegression",
-    "audit",
-    "central_dp",
-    "certify",
-    "compare",
-    "datasets",
-    "decor",
-    "decor_exact_diffusion",
-    "dp_dsgd",
-    "dsgd",
-    "dwfl",
-    "exact_diffusion",
-    "figures",
-    "frost",
-    "gains",
-    "gaussian",
-    "gradient_tracking",
-    "load",
-    "load_run",
-    "local_only",
-    "locally_balanced",
-    "mafalda",
-    "mixing",
-    "mixing_rate",
-    "mped2fl",
-    "muffliato",
-    "noiseless",
-    "orthogonal",
-    "ped2fl",
-    "plan",
-    "power_controlled",
-    "power_controlled_diffusion",
-    "private_exact_diffusion",
-    "private_frost",
-    "private_gradient_tracking",
-    "private_push_pull",
-    "push_pull",
-    "rank",
-    "read_gains",
-    "report",
-    "row_stochastic",
-    "row_stochastic_laplace",
-    "run",
-    "subgradient_push",
-    "subgradient_push_gaussian",
-    "topologies",
-]
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
