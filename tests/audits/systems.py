@@ -74,12 +74,9 @@ def attacked(
 
 def audits(gathered: Gathered, runs: int) -> Iterator[Gathered]:
     """The same as audits of so many runs each."""
-    by_run = ("surprises", "noise", "bits", "moved", "own", "published")
     for start in range(0, gathered.canaries.signs.shape[1], runs):
         these = slice(start, start + runs)
-        signals = gathered.following
-        signals = signals._replace(**{name: getattr(signals, name)[..., these, :] for name in by_run})
-        signals = signals._replace(elsewhere=gathered.following.elsewhere[..., : 0 if start else runs, :])
+        signals = gathered.following.of_runs(these)
         held = gathered.held
         yield gathered._replace(
             canaries=gathered.canaries.of_runs(list(range(start, start + runs))),
@@ -96,7 +93,7 @@ def attacks(gathered: Gathered, mu: float, target: int = TARGET, seed: int = 0) 
     promise = Promise(target, 1.0, mu, float(gaussian.epsilon(mu, DELTA)), np.inf, DELTA)
     signs = gathered.canaries.signs[gathered.canaries.targets.tolist().index(target)]
     found = judge(
-        evidence_of(gathered, target), signs, promise, lambda part: float(gaussian.epsilon(part, DELTA)), each, seed
+        evidence_of(gathered, target), signs, (promise,), lambda part: float(gaussian.epsilon(part, DELTA)), each, seed
     )
     return {attack.adversary: attack for attack in found}
 

@@ -41,7 +41,9 @@ class Memory(NamedTuple):
 def require_options(headroom: float, publish: str, smoothness: float) -> None:
     """Options in their range."""
     if not 0 < headroom <= 1:
-        raise Error(f"headroom is {headroom:g}, expected above 0, at most 1", hint="1 is as published, 0.7 leaves noise")
+        raise Error(
+            f"headroom is {headroom:g}, expected above 0, at most 1", hint="1 is as published, 0.7 leaves noise"
+        )
     _check.one_of(("mixed", "heard"), publish=publish)
     if not smoothness >= 0:
         raise Error(f"smoothness is {smoothness:g}, expected 0 or more", hint="leave it out where it is not known")
@@ -55,7 +57,8 @@ def options_in_ledger(headroom: float, publish: str, smoothness: float, **others
 
 def seen_by(gradient_at: str, own_weight: FloatArray, smoothness: float) -> FloatArray:
     """[nodes] L, times the own weight where gradients are taken at the mixed point."""
-    return np.asarray(smoothness * (own_weight if gradient_at == "mixed" else np.ones_like(own_weight)))
+    share = own_weight if gradient_at == "mixed" else np.ones_like(own_weight)
+    return np.asarray(np.where(share > 0, smoothness, 0.0) * share)
 
 
 def noise_of(setup: Setup, name: str, own: Memory, hidden_by: FloatArray) -> FloatArray:
