@@ -8,7 +8,7 @@ from murmurcast.algorithms.power_controlled import power_controlled
 from murmurcast.audits import canaries
 from murmurcast.audits.canaries import Canaries
 from murmurcast.audits.eavesdropper import overheard
-from murmurcast.audits.following import Following, Observed, follow
+from murmurcast.audits.following import Following, Observed, claims_of, follow
 from murmurcast.audits.guessing import guess
 from murmurcast.audits.transcript import Transcript, transcripts
 from murmurcast.data.datasets import logistic
@@ -51,8 +51,10 @@ def heard(made: Plan, problem: SoftmaxRegression, planted: Canaries) -> Transcri
 
 def followed(made: Plan, problem: SoftmaxRegression, planted: Canaries, kept: Transcript) -> Following:
     seeds = tuple(range(len(kept.sent)))
-    algorithm = power_controlled(made)
-    return follow(Observed(algorithm, algorithm, problem, planted, np.arange(NODES), kept, seeds))
+    algorithm, nodes = power_controlled(made), np.arange(NODES)
+    return follow(
+        Observed(algorithm, algorithm, problem, planted, nodes, kept, seeds, claims_of(algorithm, planted, nodes))
+    )
 
 
 def test_a_record_is_beside_the_others_and_changes_by_the_sensitivity() -> None:

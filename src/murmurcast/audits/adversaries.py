@@ -14,10 +14,10 @@ from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.early_end import has_drops
 from murmurcast.audits import canaries, following, published, receivers
 from murmurcast.audits.canaries import Canaries, Numbers
-from murmurcast.audits.claims import carries_out, takes_private_gradients
+from murmurcast.audits.claims import Claims, carries_out, takes_private_gradients
 from murmurcast.audits.eavesdropper import of_signals, overheard
 from murmurcast.audits.evidence import Evidence
-from murmurcast.audits.following import Following, Observed
+from murmurcast.audits.following import Following, Observed, claims_of
 from murmurcast.audits.published import Held
 from murmurcast.audits.receivers import Heard
 from murmurcast.audits.replay import replay
@@ -26,7 +26,7 @@ from murmurcast.engine.secure import is_secure
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
 from murmurcast.privacy import linear
-from murmurcast.problems.base import Data, Problem
+from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision
 
 MAX_ATTACKS = 7  # on one target: that many bounds must hold together
@@ -89,7 +89,8 @@ def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered
         system: What is attacked.
         coalition: Receivers that act together; None for everybody but the target.
     """
-    together = receivers_attack(system.claimed)
+    claims = claims_of(system.claimed, system.canaries, system.nodes)
+    together = receivers_attack(system.claimed, claims)
     listeners = _listeners(system, coalition) if together else []
     expected = _expected_models(system) if together else None
     data, parts = system.problem.local_data(), []
@@ -101,7 +102,10 @@ def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered
         prepare = canaries.plant(here, system.actual)
         transcript = transcripts(planted, system.problem, seeds, system.precision, system.on_epoch, prepare)
         _require_numbers(transcript)
-        signals, heard = _listen(system, listeners, here, transcript, seeds, data)
+        observed = Observed(
+            system.claimed, system.actual, system.problem, here, system.nodes, transcript, seeds, claims, data
+        )
+        signals, heard = _listen(system, listeners, observed)
         held = None if expected is None else published.hold(system.claimed, transcript, expected)
         parts.append((signals, heard, held))
     signals, heard, held = parts[0]
@@ -119,18 +123,14 @@ def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered
 def _listen(
     system: System,
     listeners: list[tuple[int, ...]],
-    here: Canaries,
-    transcript: Transcript,
-    seeds: tuple[int, ...],
-    data: Data,
+    observed: Observed,
 ) -> tuple[Following, tuple[Heard, ...]]:
     """What everybody makes of a transcript, side by side: each takes its gradients on one core."""
     system.on_stage("everybody listens")
-    observed = Observed(system.claimed, system.actual, system.problem, here, system.nodes, transcript, seeds, data)
     public = not takes_private_gradients(system.claimed)
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
         signals = pool.submit(following.follow, observed, system.on_epoch)
-        heard = [pool.submit(_hear, system, who, here, transcript, seeds, data) for who in listeners]
+        heard = [pool.submit(_hear, who, observed) for who in listeners]
         elsewhere = pool.submit(following.own_points, observed) if public else None
         followed = following.finished(signals.result(), None if elsewhere is None else elsewhere.result())
         return followed, tuple(one.result() for one in heard)
@@ -199,13 +199,13 @@ def _require_numbers(transcript: Transcript) -> None:
             )
 
 
-def receivers_attack(algorithm: Algorithm) -> bool:
+def receivers_attack(algorithm: Algorithm, claims: Claims) -> bool:
     """Whether receivers and published models alone do: all is the plan's in every epoch, so the filter fits."""
     if len(algorithm.rounds) != 1 or algorithm.rounds[0].channel.kind != "air" or has_drops(algorithm):
         return False
     if not isinstance(algorithm.setup, Plan) or not {"gradient_at", "publish"} <= algorithm.settings.keys():
         return False
-    return carries_out(algorithm, algorithm.setup)
+    return carries_out(algorithm, algorithm.setup, claims)
 
 
 def _groups(system: System) -> "Iterator[list[int]]":
@@ -216,14 +216,12 @@ def _groups(system: System) -> "Iterator[list[int]]":
         yield list(runs[start : start + together])
 
 
-def _hear(
-    system: System, members: tuple[int, ...], here: Canaries, transcript: Transcript, seeds: tuple[int, ...], data: Data
-) -> Heard:
+def _hear(members: tuple[int, ...], observed: Observed) -> Heard:
     """What receivers make of what they have."""
-    plan = system.claimed.plan
+    algorithm, plan = observed.algorithm, observed.algorithm.plan
     hidden = linear.hidden_from(plan.mixing.weights.toarray(), members)
-    followed = replay(system.claimed, system.problem, here, hidden, seeds, data=data)
-    return receivers.listen(plan, receivers.view(plan, transcript, members), followed)
+    followed = replay(algorithm, observed.problem, observed.canaries, hidden, observed.seeds, data=observed.data)
+    return receivers.listen(plan, receivers.view(plan, observed.transcript, members), followed)
 
 
 def _name(members: tuple[int, ...]) -> str:

@@ -9,7 +9,7 @@ from murmurcast._check import FloatArray
 from murmurcast._progress import Count, Stage, quiet
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.audits import canaries, clipping, noise_checks
-from murmurcast.audits.adversaries import MAX_ATTACKS, Gathered, System, evidence_of, gather, receivers_attack
+from murmurcast.audits.adversaries import MAX_ATTACKS, Gathered, System, evidence_of, gather
 from murmurcast.audits.attack import BOUNDS, Attack, Promise, judge
 from murmurcast.audits.canaries import Numbers
 from murmurcast.audits.claims import takes_private_gradients
@@ -102,7 +102,7 @@ def audit(
     planted = canaries.draw(algorithm, tuple(targets), problem.dim, runs, share, seed)
     system = System(algorithm, actual, problem, planted, looked_at, seed, precision, chosen.on_stage, chosen.on_epoch)
     gathered = gather(system, members)
-    promises = [_promises(algorithm, claims, int(node), one) for node, one in zip(targets, share, strict=True)]
+    promises = [promises_to(algorithm, claims, int(node), one) for node, one in zip(targets, share, strict=True)]
     chosen.on_stage("guessing")
     # Half of what may go wrong is for the attacks, half for the checks.
     half = (1 - chosen.confidence) / 2
@@ -112,7 +112,7 @@ def audit(
     checks = () if noise is None else noise_checks.check_noise(noise, planted, 1 - half)
     chosen.on_stage("trying hostile data")
     hostile = clipping.try_hostile_data(problem, setup.budget.unit, _point(algorithm), seed)
-    unseen = _unseen(algorithm, nodes, targets, looked_at, target, members)
+    unseen = _unseen(gathered.together, nodes, targets, looked_at, target, members)
     return Audit(
         algorithm=algorithm.name,
         unit=setup.budget.unit,
@@ -127,8 +127,8 @@ def audit(
         checks=checks,
         cut_caught=0.0 if noise is None else noise_checks.smallest_cut_of_size(noise, 1 - half),
         hostile=hostile,
-        unseen=(*unseen, *((f"the clip: {hostile.worst}",) if hostile.share is None else ())),
-        warnings=() if members is None or receivers_attack(algorithm) else (_deaf(algorithm, members),),
+        unseen=(*unseen, *hostile.unseen),
+        warnings=() if members is None or gathered.together else (_deaf(algorithm, members),),
     )
 
 
@@ -144,11 +144,11 @@ def _attacks(
     for place, to_target in enumerate(promises):
         evidence = evidence_of(gathered, to_target[0].target)
         signs = gathered.canaries.signs[place]
-        attacks += judge(evidence, signs, to_target, lambda mu: _epsilon(algorithm, mu), confidence, seed)
+        attacks += judge(evidence, signs, to_target, lambda mu: epsilon_of_mu(algorithm, mu), confidence, seed)
     return tuple(attacks)
 
 
-def _promises(algorithm: Algorithm, claims: tuple[Releases, ...], target: int, share: float) -> tuple[Promise, ...]:
+def promises_to(algorithm: Algorithm, claims: tuple[Releases, ...], target: int, share: float) -> tuple[Promise, ...]:
     """One for every adversary that anything is promised against, the strongest first."""
     if not claims:
         return (_promise(algorithm, target, share, np.inf, "everybody"),)
@@ -157,7 +157,9 @@ def _promises(algorithm: Algorithm, claims: tuple[Releases, ...], target: int, s
 
 def _promise(algorithm: Algorithm, target: int, share: float, mu: float, against: Adversary) -> Promise:
     limit, delta = float(share) * mu, algorithm.setup.budget.delta
-    return Promise(target, float(share), limit, _epsilon(algorithm, limit), _epsilon(algorithm, mu), delta, against)
+    return Promise(
+        target, float(share), limit, epsilon_of_mu(algorithm, limit), epsilon_of_mu(algorithm, mu), delta, against
+    )
 
 
 def _weaker(promises: list[tuple[Promise, ...]]) -> tuple[Promise, ...]:
@@ -165,7 +167,8 @@ def _weaker(promises: list[tuple[Promise, ...]]) -> tuple[Promise, ...]:
     return tuple(max(one, key=lambda promise: promise.mu) for one in zip(*(each[1:] for each in promises), strict=True))
 
 
-def _epsilon(algorithm: Algorithm, mu: float) -> float:
+def epsilon_of_mu(algorithm: Algorithm, mu: float) -> float:
+    """What a mu comes to at the budget's delta, by the curve of the noise that is claimed."""
     if not np.isfinite(mu):
         return np.inf
     law = algorithm.releases[0].law if algorithm.releases else None
@@ -187,7 +190,7 @@ def _room_for(algorithm: Algorithm, dim: int, runs: int, targets: Numbers, cost:
 
 
 def _unseen(
-    algorithm: Algorithm,
+    together: bool,
     nodes: int,
     targets: Numbers,
     looked_at: Numbers,
@@ -205,7 +208,7 @@ def _unseen(
         said.append("attacks on the members of the coalition")
     if len(looked_at) < nodes:
         said.append(f"the noise of {nodes - len(looked_at)} nodes that there is no room for")
-    if not receivers_attack(algorithm):
+    if not together:
         said.append("attacks by receivers and by whoever has published models only: none is known on this method")
     return tuple(said)
 

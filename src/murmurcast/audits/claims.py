@@ -35,6 +35,7 @@ class Claims(NamedTuple):
 
     Attributes:
         nodes: [nodes] whose.
+        change: [nodes] of their gradients.
         law: Of a reading's noise.
         std: [nodes, epochs, signals] of the noise that is not in earlier signals of the epoch already; 0 for none.
         earlier: [nodes, epochs, signals, signals] how much of the readings of earlier signals is in each; None where
@@ -49,6 +50,7 @@ class Claims(NamedTuple):
     """
 
     nodes: Numbers
+    change: FloatArray
     law: NoiseOfReadings
     std: FloatArray
     earlier: FloatArray | None
@@ -87,15 +89,16 @@ def claim(algorithm: Algorithm, nodes: Numbers, change: FloatArray) -> Claims:
     spread = np.linalg.norm(noise, axis=-1)
     is_tied = bool(earlier.any())
     return Claims(
-        nodes,
-        _law(algorithm, sources),
-        std,
-        earlier if is_tied else None,
-        spread,
-        scale,
-        left / scale,
-        shared,
-        published,
+        nodes=nodes,
+        change=change,
+        law=_law(algorithm, sources),
+        std=std,
+        earlier=earlier if is_tied else None,
+        spread=spread,
+        scale=scale,
+        shift=left / scale,
+        shared=shared,
+        published_shift=published,
     )
 
 
@@ -122,22 +125,22 @@ def takes_private_gradients(algorithm: Algorithm) -> bool:
     return taken
 
 
-def carries_out(algorithm: Algorithm, plan: Plan) -> bool:
-    """Whether noise, steps and weights are those of Algorithm 1 on this plan, in every epoch and at every node."""
-    one, nodes = algorithm.rounds[0], np.arange(plan.network.nodes)
-    claims = claim(algorithm, nodes, np.ones(len(nodes)))
-    amplitude = np.sqrt(plan.alpha * plan.network.power)
+def carries_out(algorithm: Algorithm, plan: Plan, claims: Claims) -> bool:
+    """Whether noise, steps and weights are those of Algorithm 1 on this plan, in every epoch and at all these nodes."""
+    one, nodes = algorithm.rounds[0], claims.nodes
+    amplitude = np.sqrt(plan.alpha * plan.network.power)[nodes]
     if claims.law != "normal" or claims.shared.size or claims.std.shape[2] != 1:
         return False
-    push = np.concatenate([np.zeros((1, len(nodes))), -(plan.schedule.steps[:, None] / plan.z)[:-1]])
+    push = (plan.schedule.steps[:, None] / plan.z)[:, nodes] * claims.change
+    push = np.concatenate([np.zeros((1, len(nodes))), -push[:-1]])
     std = claims.std[:, :, 0].T / amplitude
     with jax.enable_x64(True):
         heard, kept = (_own_after(algorithm, one, nodes, *part) for part in ((0.0, 1.0), (1.0, 0.0)))
     return bool(
-        np.allclose(std, plan.effective_noise, rtol=1e-6)
+        np.allclose(std, plan.effective_noise[:, nodes], rtol=1e-6)
         and np.allclose(claims.shift[:, :, 0].T * np.where(std > 0, std, 1.0), np.where(std > 0, push, 0.0), rtol=1e-6)
-        and np.allclose(heard, 1 / (plan.mixing.compensation * plan.mixing.normaliser), rtol=1e-6)
-        and np.allclose(kept * amplitude, plan.mixing.weights.diagonal(), rtol=1e-6)
+        and np.allclose(heard, 1 / (plan.mixing.compensation * plan.mixing.normaliser)[nodes], rtol=1e-6)
+        and np.allclose(kept * amplitude, plan.mixing.weights.diagonal()[nodes], rtol=1e-6)
     )
 
 

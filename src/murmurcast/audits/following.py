@@ -40,6 +40,7 @@ class Observed(NamedTuple):
         nodes: Whom to follow.
         transcript: What was sent and heard.
         seeds: Of the transcript's runs.
+        claims: What is claimed of the nodes' signals; see `claims_of`.
         data: `problem.local_data()`, where it is at hand already.
     """
 
@@ -50,6 +51,7 @@ class Observed(NamedTuple):
     nodes: Numbers
     transcript: Transcript
     seeds: tuple[int, ...]
+    claims: Claims
     data: Data | None = None
 
     def of_first_runs(self, count: int) -> "Observed":
@@ -68,10 +70,11 @@ class Observed(NamedTuple):
             for one in self.transcript.rounds
         )
 
-    def claims(self) -> Claims:
-        """What is claimed of the nodes' signals, with their canaries."""
-        change = dict(zip(self.canaries.targets.tolist(), self.canaries.change.tolist(), strict=True))
-        return claim(self.algorithm, self.nodes, np.array([change.get(node, 0.0) for node in self.nodes.tolist()]))
+
+def claims_of(algorithm: Algorithm, canaries: Canaries, nodes: Numbers) -> Claims:
+    """What is claimed of nodes' signals, with the canaries of those that have some."""
+    change = dict(zip(canaries.targets.tolist(), canaries.change.tolist(), strict=True))
+    return claim(algorithm, nodes, np.array([change.get(node, 0.0) for node in nodes.tolist()]))
 
 
 class Following(NamedTuple):
@@ -142,7 +145,7 @@ def follow(observed: Observed, on_epoch: Count = quiet) -> Following:
         observed: Whom, through what.
         on_epoch: Called with (epochs done, epochs in all).
     """
-    transcript, nodes, claims = observed.transcript, observed.nodes, observed.claims()
+    transcript, nodes, claims = observed.transcript, observed.nodes, observed.claims
     epochs, dim, readable = transcript.sent.shape[1], transcript.sent.shape[-1], claims.readable
     at_nodes = pairs_at_nodes(observed.actual, observed.algorithm, observed.seeds, dim, transcript.sent.dtype)
     followed = _replayed(observed, (HALF_WAY, AS_IT_WAS, WITHOUT_DATA), "as claimed")
@@ -176,7 +179,7 @@ def own_points(observed: Observed) -> NDArray[np.float32]:
     """
     dim, epochs = observed.transcript.sent.shape[-1], observed.transcript.sent.shape[1]
     few = observed.of_first_runs(min(len(observed.seeds), -(-_ENOUGH_TO_TELL_POINTS // dim)))
-    claims = few.claims()
+    claims = few.claims
     kind = few.transcript.sent.dtype
     at_nodes = pairs_at_nodes(few.actual, few.algorithm, few.seeds, dim, kind)
     left = []
