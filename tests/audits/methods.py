@@ -57,16 +57,16 @@ def by_sender(nodes: int) -> Network:
     return Network(gains=gains, power=np.linspace(1.5, 0.8, nodes))
 
 
-def planned_for(name: str, problem: Problem, unit: str, epsilon: float = EPSILON) -> Plan:
+def planned_for(name: str, problem: Problem, unit: str, step: float) -> Plan:
     network = by_sender(problem.nodes) if name in _GAINS_BY_SENDER else asymmetric_network(5, problem.nodes)
-    schedule = Schedule(epochs=EPOCHS, step=0.2, noise_timing="aligned", noise_to_step="auto")
-    return plan(network, problem, Budget(epsilon=epsilon, unit=unit), schedule)  # type: ignore[arg-type]
+    schedule = Schedule(epochs=EPOCHS, step=step, noise_timing="aligned", noise_to_step="auto")
+    return plan(network, problem, Budget(epsilon=EPSILON, unit=unit), schedule)  # type: ignore[arg-type]
 
 
-def made(variant: str, problem: Problem, unit: str, epsilon: float = EPSILON) -> Algorithm:
+def made(variant: str, problem: Problem, unit: str, step: float = 0.2) -> Algorithm:
     """A method on a setup; on a plan only where it needs one."""
     name, options = VARIANTS[variant]
-    on = planned_for(name, problem, unit, epsilon)
+    on = planned_for(name, problem, unit, step)
     needs_plan = name in {"power-controlled-diffusion", "mped2fl", "ped2fl"}
     setup = on if needs_plan else mc.Setup(network=on.network, problem=problem, budget=on.budget, schedule=on.schedule)
     algorithm: Algorithm = registry.find(name).make(setup, **options)
@@ -80,6 +80,6 @@ def of_nodes(variant: str) -> Algorithm:
 
 
 @cache
-def of_records(variant: str) -> Algorithm:
+def of_records(variant: str, step: float = 0.2) -> Algorithm:
     """Of records, on `softmax()`."""
-    return made(variant, softmax(), "record")
+    return made(variant, softmax(), "record", step)

@@ -252,7 +252,7 @@ def _looked_at(
         bits[:, readable],
         np.sign(real[:, first] - idle[:, first]).astype(np.int8),
         np.sign(own.reshape(real[:, 0].shape)).astype(np.int8),
-        _beyond_rounding(claims, epoch, sent, rest),
+        _beyond_rounding(claims, epoch, (sent, real), rest),
     )
 
 
@@ -296,9 +296,12 @@ def _readings(claims: Claims, epoch: int, beyond: FloatArray) -> tuple[NDArray[n
     return (rest / scale).astype(np.float32), rest
 
 
-def _beyond_rounding(claims: Claims, epoch: int, sent: FloatArray, rest: FloatArray) -> FloatArray:
+def _beyond_rounding(
+    claims: Claims, epoch: int, signals: tuple[FloatArray, FloatArray], rest: FloatArray
+) -> FloatArray:
     """[nodes] the largest rest of a signal that should have none, as a multiple of what rounding allows."""
-    size, std = np.abs(sent).max(axis=(-2, -1)), claims.std[:, epoch - 1]
+    # As large as what was sent, or as what was expected: where both are 0, nothing is left of them.
+    size, std = np.abs(signals).max(axis=(0, -2, -1)), claims.std[:, epoch - 1]
     allowed = _ROUNDING * size + _NEGLIGIBLE * claims.spread[:, epoch - 1]
     if claims.earlier is not None:
         share = np.abs(claims.earlier[:, epoch - 1]) / np.where(std > 0, std, np.inf)[:, None]

@@ -215,10 +215,14 @@ def check_gradients(following: Following, level: float) -> Check:
     size = np.where(size > _TELLING * np.sqrt(apart[0, 0].size if apart.size else 0), size, 0.0)
     if not size.any():
         return _check(name, 0, 1.0, "", level)
+    # Node by node, and all together: a little at every node shows in the sum.
+    along = np.column_stack([along, np.where(size > 0, along, 0.0).sum(axis=1)])
+    size = np.column_stack([size, np.linalg.norm(size, axis=1)])
     surprise = np.divide(along, size, out=np.zeros_like(along), where=size > 0) - NEGLIGIBLE * size
     point, node = np.unravel_index(np.argmax(surprise), surprise.shape)
+    who = f"node {following.nodes[node]}" if node < len(following.nodes) else "every node, all together,"
     where = ("at its own point", "at a point without its own noise")[int(point)]
-    words = f"node {following.nodes[node]} takes its gradients {where}, not at the public one"
+    words = f"{who} takes its gradients {where}, not at the public one"
     return _check(name, size.size, float(norm.sf(surprise[point, node])), words, level)
 
 

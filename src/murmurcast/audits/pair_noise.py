@@ -142,7 +142,7 @@ def without_keys(
     others = np.flatnonzero(nodes != (-1 if curious is None else curious))
     target = int(np.flatnonzero(others == place)[0])
     hidden = pairs.known_to_nobody(curious)
-    rows, moved = [], []
+    rows, moved, alone = [], [], []
     for epoch in range(len(shift)):
         weight = pairs.weight[others, epoch][:, hidden]
         inverse = np.linalg.inv(np.eye(len(others)) + weight @ weight.T)
@@ -150,9 +150,11 @@ def without_keys(
         heard[target] = surprises[place, epoch]
         heard += np.tensordot(weight, pairs.noise[epoch][hidden], axes=1)
         size = np.sqrt(inverse[target, target])
+        alone.append(heard[target] / np.linalg.norm(np.append(weight[target], 1.0)))
         rows.append(np.tensordot(inverse[target], heard, axes=1) / size)
         moved.append(shift[epoch] * size)
-    return Evidence(np.stack(rows), np.array(moved))
+    # By itself the target's reading says little, unless what should hide it was left out.
+    return Evidence(np.stack(rows), np.array(moved)).beside(np.stack(alone))
 
 
 def mu_without_keys(shift: FloatArray, pairs: PairNoise, place: int, curious: int | None, nodes: Numbers) -> float:
