@@ -10,6 +10,7 @@ from murmurcast.algorithms.power_controlled import power_controlled
 from murmurcast.audits import canaries, noise_checks
 from murmurcast.audits.adversaries import MAX_ATTACKS, Gathered, System, evidence_of, gather
 from murmurcast.audits.attack import BOUNDS, Attack, Promise, judge
+from murmurcast.audits.audit import epsilon_of_mu, promises_to
 from murmurcast.audits.noise_checks import Check
 from murmurcast.data.datasets import logistic
 from murmurcast.network.graph import Network
@@ -18,7 +19,6 @@ from murmurcast.planning.schedule import Schedule
 from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan
 from murmurcast.privacy import gaussian
-from murmurcast.privacy.conversion import mu_of
 from murmurcast.problems.base import Problem
 from murmurcast.problems.quadratic import Quadratic
 from murmurcast.problems.softmax import SoftmaxRegression
@@ -74,12 +74,9 @@ def attacked(
 
 def audits(gathered: Gathered, runs: int) -> Iterator[Gathered]:
     """The same as audits of so many runs each."""
-    by_run = ("surprises", "noise", "bits", "moved", "own", "published")
     for start in range(0, gathered.canaries.signs.shape[1], runs):
         these = slice(start, start + runs)
-        signals = gathered.following
-        signals = signals._replace(**{name: getattr(signals, name)[..., these, :] for name in by_run})
-        signals = signals._replace(elsewhere=gathered.following.elsewhere[..., : 0 if start else runs, :])
+        signals = gathered.following.of_runs(these)
         held = gathered.held
         yield gathered._replace(
             canaries=gathered.canaries.of_runs(list(range(start, start + runs))),
@@ -96,7 +93,7 @@ def attacks(gathered: Gathered, mu: float, target: int = TARGET, seed: int = 0) 
     promise = Promise(target, 1.0, mu, float(gaussian.epsilon(mu, DELTA)), np.inf, DELTA)
     signs = gathered.canaries.signs[gathered.canaries.targets.tolist().index(target)]
     found = judge(
-        evidence_of(gathered, target), signs, promise, lambda part: float(gaussian.epsilon(part, DELTA)), each, seed
+        evidence_of(gathered, target), signs, (promise,), lambda part: float(gaussian.epsilon(part, DELTA)), each, seed
     )
     return {attack.adversary: attack for attack in found}
 
@@ -106,13 +103,19 @@ def checks(gathered: Gathered) -> tuple[Check, ...]:
     return noise_checks.check_noise(gathered.following, gathered.canaries, 1 - (1 - CONFIDENCE) / 2)
 
 
+def falsified_by(gathered: Gathered, algorithm: Algorithm) -> set[str]:
+    """The checks and adversaries that accuse the system, as an audit of all its promises judges it."""
+    accused = {check.name for check in checks(gathered) if check.refutes}
+    targets = gathered.canaries.targets.tolist()
+    each = 1 - (1 - CONFIDENCE) / (2 * BOUNDS * MAX_ATTACKS * len(targets))
+    for place, target in enumerate(targets):
+        promises = promises_to(algorithm, algorithm.releases, target, 1.0)
+        evidence, signs = evidence_of(gathered, target), gathered.canaries.signs[place]
+        shown = judge(evidence, signs, promises, lambda mu: epsilon_of_mu(algorithm, mu), each)
+        accused |= {attack.adversary for attack in shown if attack.refutes}
+    return accused
+
+
 def is_caught(gathered: Gathered, algorithm: Algorithm) -> bool:
     """Whether an audit accuses the system: by the noise, which is quick, or by an attack on any node."""
-    if any(check.refutes for check in checks(gathered)):
-        return True
-    promised = mu_of(algorithm.releases[0])
-    return any(
-        attack.refutes
-        for target in gathered.canaries.targets.tolist()
-        for attack in attacks(gathered, float(promised[target]), target).values()
-    )
+    return any(check.refutes for check in checks(gathered)) or bool(falsified_by(gathered, algorithm))

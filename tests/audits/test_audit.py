@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-import murmurcast as mc
+from murmurcast.algorithms.base import Again, Draw, Draws
 from murmurcast.algorithms.central_dp import central_dp
-from murmurcast.algorithms.decor import decor
 from murmurcast.algorithms.early_end import with_ends
-from murmurcast.algorithms.frost import frost
 from murmurcast.algorithms.local_only import local_only
 from murmurcast.algorithms.mped2fl import mped2fl
 from murmurcast.algorithms.noiseless import noiseless
@@ -276,13 +274,19 @@ def test_what_is_not_on_the_air_is_an_error() -> None:
             audit(algorithm, bowls(5), runs=5)
 
 
-@pytest.mark.parametrize("make", [decor, frost])
-def test_methods_that_no_attack_is_known_on_are_errors_that_say_so(make: Any) -> None:
-    schedule = Schedule(epochs=4, step=0.1)
-    setup = mc.Setup(network=asymmetric_network(3, 5), problem=bowls(5), budget=Budget(epsilon=2.0), schedule=schedule)
+@pytest.mark.parametrize(
+    "draws",
+    [
+        {"noise": Draw(), "before": Again("noise")},
+        {"noise": Draw(), "more": Draw(law="laplace")},
+        {"noise": Draw(), "one": Draw(per="pair"), "other": Draw(per="pair")},
+    ],
+    ids=["drawn again", "two laws", "two draws of pairs"],
+)
+def test_draws_that_no_attack_is_known_on_are_errors_that_say_so(draws: Draws) -> None:
     with pytest.raises(Error, match="no attack is known") as raised:
-        audit(make(setup), bowls(5), runs=5)
-    assert "power-controlled" in raised.value.hint
+        audit(faults.changed(claimed(), draws=draws), bowls(5), runs=5)
+    assert raised.value.hint.startswith("audit an algorithm")
 
 
 def test_verdict_follows_from_the_attacks_the_checks_and_the_clip() -> None:

@@ -8,7 +8,7 @@ from murmurcast.algorithms.power_controlled import power_controlled
 from murmurcast.audits import canaries
 from murmurcast.audits.canaries import Canaries
 from murmurcast.audits.eavesdropper import overheard
-from murmurcast.audits.following import Following, follow
+from murmurcast.audits.following import Following, Observed, claims_of, follow
 from murmurcast.audits.guessing import guess
 from murmurcast.audits.transcript import Transcript, transcripts
 from murmurcast.data.datasets import logistic
@@ -35,19 +35,26 @@ def planned(problem: SoftmaxRegression | Quadratic, unit: str) -> Plan:
 
 
 def sent(made: Plan, problem: SoftmaxRegression | Quadratic, planted: Canaries) -> Transcript:
-    algorithm = canaries.planted(power_controlled(made))
-    return transcripts(algorithm, problem, SEEDS, "float64", prepare=canaries.plant(planted))
+    algorithm = power_controlled(made)
+    return transcripts(
+        canaries.planted(algorithm), problem, SEEDS, "float64", prepare=canaries.plant(planted, algorithm)
+    )
 
 
 def heard(made: Plan, problem: SoftmaxRegression, planted: Canaries) -> Transcript:
     """A run for every row of signs, in float32."""
-    algorithm = canaries.planted(power_controlled(made))
-    return transcripts(algorithm, problem, range(planted.signs.shape[1]), prepare=canaries.plant(planted))
+    algorithm = power_controlled(made)
+    return transcripts(
+        canaries.planted(algorithm), problem, range(planted.signs.shape[1]), prepare=canaries.plant(planted, algorithm)
+    )
 
 
 def followed(made: Plan, problem: SoftmaxRegression, planted: Canaries, kept: Transcript) -> Following:
     seeds = tuple(range(len(kept.sent)))
-    return follow(power_controlled(made), problem, planted, np.arange(NODES), kept, seeds)
+    algorithm, nodes = power_controlled(made), np.arange(NODES)
+    return follow(
+        Observed(algorithm, algorithm, problem, planted, nodes, kept, seeds, claims_of(algorithm, planted, nodes))
+    )
 
 
 def test_a_record_is_beside_the_others_and_changes_by_the_sensitivity() -> None:
@@ -78,7 +85,9 @@ def test_at_private_points_of_whole_nodes_canaries_are_all_the_target_has() -> N
     assert planted.alone
     assert not canaries.draw(power_controlled(made), (TARGET,), problem.dim, 1).alone
     assert tuple(planted.change) == (0.25 * 2 * 0.5, 2 * 0.5)
-    kept = transcripts(canaries.planted(algorithm), problem, SEEDS, "float64", prepare=canaries.plant(planted))
+    kept = transcripts(
+        canaries.planted(algorithm), problem, SEEDS, "float64", prepare=canaries.plant(planted, algorithm)
+    )
     said = kept.sent / np.sqrt(made.alpha * made.network.power)[:, None]
     mixed = made.mixing.weights.toarray() @ said[:, -1]
     for place, node in enumerate((TARGET, 0)):

@@ -110,3 +110,18 @@ def test_where_it_cannot_be_tried_it_says_so() -> None:
     assert found.share is None
     assert not found.refutes
     assert found.in_words == "NOT LOOKED AT: no data of Plain could be made hostile"
+
+
+class WithNorms(Plain):
+    """Its arrays hang together: one holds the squares of another, so no row can be enlarged by itself."""
+
+    def local_data(self) -> Any:
+        return {**super().local_data(), "norm": np.linalg.norm(self.features, axis=2)}
+
+
+def test_rows_that_are_only_exchanged_are_said_to_be() -> None:
+    exchanged, enlarged = tried(WithNorms(clipped=True)), tried(Plain(clipped=True))
+    assert (exchanged.enlarged, enlarged.enlarged) == (False, True)
+    assert exchanged.in_words.endswith("; rows were only exchanged, not enlarged")
+    assert "exchanged" not in enlarged.in_words
+    assert [len(found.unseen) for found in (exchanged, enlarged, tried(Plain(clipped=True, rows=False)))] == [1, 0, 1]

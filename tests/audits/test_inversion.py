@@ -181,7 +181,7 @@ def scored(epsilon: float | None, trials: int) -> tuple[np.ndarray, np.ndarray]:
     for run in range(trials):
         record = Record(NODE, run)
         row = row_of(problem, record)
-        alone = Transcript(*(part[run : run + 1] for part in kept))
+        alone = kept.of_seeds(slice(run, run + 1))
         (seen,) = readings(algorithm, problem, alone, record)
         found = reconstruct(seen, prior_without(row))
         errors.append(relative_error(found, row))

@@ -33,7 +33,8 @@ def honest(seed: int = 0, runs: int = RUNS, dim: int = DIM) -> Following:
         bits=rng.integers(0, 8, noise.shape, np.int8),
         moved=signs[0],
         own=signs[1],
-        elsewhere=0.1 * rng.standard_normal(noise.shape).astype(np.float32),
+        elsewhere=0.1 * rng.standard_normal((1, *noise.shape)).astype(np.float32),
+        unexplained=np.zeros((NODES, EPOCHS)),
         published=np.zeros((NODES, runs, dim)),
         published_shift=np.zeros(NODES),
     )
@@ -125,7 +126,7 @@ def test_a_bit_that_is_always_set_says_nothing() -> None:
 def test_gradients_at_another_point_are_named() -> None:
     following = honest()
     elsewhere = following._replace(
-        noise=following.noise + following.elsewhere * (np.arange(NODES) == 1)[:, None, None, None, None]
+        noise=following.noise + following.elsewhere[0] * (np.arange(NODES) == 1)[:, None, None, None, None]
     )
     found = looked_at(elsewhere)["where gradients are taken"]
     assert found.refutes

@@ -27,10 +27,10 @@ def test_readings_are_white_and_shifted_by_the_canaries(publish: Publish) -> Non
     made = plan(asymmetric_network(4, NODES), problem, Budget(epsilon=8.0), schedule)
     algorithm = power_controlled(made, publish=publish)
     planted = canaries.draw(algorithm, (TARGET,), DIM, RUNS, 1.0, seed=2)
-    prepare = canaries.plant(planted)
+    prepare = canaries.plant(planted, algorithm)
     kept = transcripts(canaries.planted(algorithm), problem, range(RUNS), "float64", prepare=prepare)
     quiet = canaries.planted(faults.noise_at(algorithm, 0.0))
-    half_way = canaries.plant(canaries.half_way(planted, 1))
+    half_way = canaries.plant(canaries.half_way(planted, 1), algorithm)
     expected = transcripts(quiet, problem, (0,), "float64", prepare=half_way).published[0]
     evidence = hold(algorithm, kept, expected).about(TARGET, float(planted.change[0]))
     assert 0.1 < evidence.mu < made.certificate.mu[TARGET]

@@ -39,6 +39,7 @@ CHECKS = (
     "the independence of the noise",
     "the blindness of the noise",
     "where gradients are taken",
+    "signals without noise",
 )
 
 

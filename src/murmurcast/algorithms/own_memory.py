@@ -64,7 +64,8 @@ def options_in_ledger(headroom: float, publish_from: str, smoothness: float, **o
 
 def seen_by(gradient_at: str, own_weight: FloatArray, smoothness: float) -> FloatArray:
     """[nodes] L, times the own weight where gradients are taken at the mixed point."""
-    return np.asarray(smoothness * (own_weight if gradient_at == "mixed" else np.ones_like(own_weight)))
+    share = own_weight if gradient_at == "mixed" else np.ones_like(own_weight)
+    return np.asarray(np.where(share > 0, smoothness, 0.0) * share)
 
 
 def noise_of(setup: Setup, name: str, own: Memory, hidden_by: FloatArray) -> FloatArray:

@@ -14,17 +14,19 @@ from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.early_end import has_drops
 from murmurcast.audits import canaries, following, published, receivers
 from murmurcast.audits.canaries import Canaries, Numbers
+from murmurcast.audits.claims import Claims, carries_out, takes_private_gradients
 from murmurcast.audits.eavesdropper import of_signals, overheard
 from murmurcast.audits.evidence import Evidence
-from murmurcast.audits.following import Following
+from murmurcast.audits.following import Following, Observed, claims_of
 from murmurcast.audits.published import Held
 from murmurcast.audits.receivers import Heard
 from murmurcast.audits.replay import replay
 from murmurcast.audits.transcript import Transcript, bytes_of_tape, transcripts
 from murmurcast.engine.secure import is_secure
 from murmurcast.errors import Error
+from murmurcast.planning.plan import Plan
 from murmurcast.privacy import linear
-from murmurcast.problems.base import Data, Problem
+from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision
 
 MAX_ATTACKS = 7  # on one target: that many bounds must hold together
@@ -87,7 +89,8 @@ def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered
         system: What is attacked.
         coalition: Receivers that act together; None for everybody but the target.
     """
-    together = receivers_attack(system.claimed)
+    claims = claims_of(system.claimed, system.canaries, system.nodes)
+    together = receivers_attack(system.claimed, claims)
     listeners = _listeners(system, coalition) if together else []
     expected = _expected_models(system) if together else None
     data, parts = system.problem.local_data(), []
@@ -96,11 +99,13 @@ def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered
         here = system.canaries.of_runs(group)
         system.on_stage("running")
         planted = canaries.planted(system.actual)
-        transcript = transcripts(
-            planted, system.problem, seeds, system.precision, system.on_epoch, canaries.plant(here)
-        )
+        prepare = canaries.plant(here, system.actual)
+        transcript = transcripts(planted, system.problem, seeds, system.precision, system.on_epoch, prepare)
         _require_numbers(transcript)
-        signals, heard = _listen(system, listeners, here, transcript, seeds, data)
+        observed = Observed(
+            system.claimed, system.actual, system.problem, here, system.nodes, transcript, seeds, claims, data
+        )
+        signals, heard = _listen(system, listeners, observed)
         held = None if expected is None else published.hold(system.claimed, transcript, expected)
         parts.append((signals, heard, held))
     signals, heard, held = parts[0]
@@ -118,20 +123,17 @@ def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered
 def _listen(
     system: System,
     listeners: list[tuple[int, ...]],
-    here: Canaries,
-    transcript: Transcript,
-    seeds: tuple[int, ...],
-    data: Data,
+    observed: Observed,
 ) -> tuple[Following, tuple[Heard, ...]]:
     """What everybody makes of a transcript, side by side: each takes its gradients on one core."""
     system.on_stage("everybody listens")
-    told = (system.claimed, system.problem, here, system.nodes, transcript, seeds, data)
+    public = not takes_private_gradients(system.claimed)
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        signals = pool.submit(following.follow, *told, system.on_epoch)
-        heard = [pool.submit(_hear, system, who, here, transcript, seeds, data) for who in listeners]
-        elsewhere = pool.submit(following.own_points, *told)
-        found = signals.result()._replace(elsewhere=elsewhere.result())
-        return found, tuple(one.result() for one in heard)
+        signals = pool.submit(following.follow, observed, system.on_epoch)
+        heard = [pool.submit(_hear, who, observed) for who in listeners]
+        elsewhere = pool.submit(following.own_points, observed) if public else None
+        followed = following.finished(signals.result(), None if elsewhere is None else elsewhere.result())
+        return followed, tuple(one.result() for one in heard)
 
 
 def _of_all_runs(readings: list[FloatArray]) -> FloatArray:
@@ -184,11 +186,10 @@ def _with_own_noise(evidence: Evidence, signals: Following, place: int, members:
 
 def _require_numbers(transcript: Transcript) -> None:
     """Of what is not a number nothing can be learned, and nothing shown."""
-    for does, values, axis in (
-        ("sends", transcript.sent, 2),
-        ("hears", transcript.heard, 2),
-        ("publishes", transcript.published, 1),
-    ):
+    on_air = (
+        (does, values, 2) for one in transcript.rounds for does, values in (("sends", one.sent), ("hears", one.heard))
+    )
+    for does, values, axis in (*on_air, ("publishes", transcript.published, 1)):
         wrong = ~np.isfinite(values)
         if wrong.any():
             first = np.unravel_index(np.argmax(wrong), wrong.shape)
@@ -198,10 +199,13 @@ def _require_numbers(transcript: Transcript) -> None:
             )
 
 
-def receivers_attack(algorithm: Algorithm) -> bool:
-    """Whether receivers and published models alone do: weights are the plan's in every epoch, so the filter fits."""
-    sums = len(algorithm.rounds) == 1 and algorithm.rounds[0].channel.kind == "air"
-    return sums and {"gradient_at", "publish"} <= algorithm.settings.keys() and not has_drops(algorithm)
+def receivers_attack(algorithm: Algorithm, claims: Claims) -> bool:
+    """Whether receivers and published models alone do: all is the plan's in every epoch, so the filter fits."""
+    if len(algorithm.rounds) != 1 or algorithm.rounds[0].channel.kind != "air" or has_drops(algorithm):
+        return False
+    if not isinstance(algorithm.setup, Plan) or not {"gradient_at", "publish"} <= algorithm.settings.keys():
+        return False
+    return carries_out(algorithm, algorithm.setup, claims)
 
 
 def _groups(system: System) -> "Iterator[list[int]]":
@@ -212,14 +216,12 @@ def _groups(system: System) -> "Iterator[list[int]]":
         yield list(runs[start : start + together])
 
 
-def _hear(
-    system: System, members: tuple[int, ...], here: Canaries, transcript: Transcript, seeds: tuple[int, ...], data: Data
-) -> Heard:
+def _hear(members: tuple[int, ...], observed: Observed) -> Heard:
     """What receivers make of what they have."""
-    plan = system.claimed.plan
+    algorithm, plan = observed.algorithm, observed.algorithm.plan
     hidden = linear.hidden_from(plan.mixing.weights.toarray(), members)
-    followed = replay(system.claimed, system.problem, here, hidden, seeds, data=data)
-    return receivers.listen(plan, receivers.view(plan, transcript, members), followed)
+    followed = replay(algorithm, observed.problem, observed.canaries, hidden, observed.seeds, data=observed.data)
+    return receivers.listen(plan, receivers.view(plan, observed.transcript, members), followed)
 
 
 def _name(members: tuple[int, ...]) -> str:
@@ -236,7 +238,7 @@ def _expected_models(system: System) -> FloatArray:
     sending = only.sending._replace(noise=np.zeros_like(only.sending.noise))
     quietly = canaries.planted(remade._replace(rounds=(only._replace(sending=sending),)))
     system.on_stage("the holder of published models looks")
-    alone, prepare = (system.seed,), canaries.plant(here)
+    alone, prepare = (system.seed,), canaries.plant(here, remade)
     kept = transcripts(quietly, system.problem, alone, on_epoch=system.on_epoch, prepare=prepare)
     return np.asarray(kept.published[0])
 

@@ -9,6 +9,7 @@ from murmurcast._check import FloatArray
 from murmurcast.audits import bounds, one_run
 from murmurcast.audits.evidence import Evidence
 from murmurcast.audits.guessing import Guesses, Numbers, guess
+from murmurcast.privacy.releases import ADVERSARIES, Adversary
 
 FALSE_POSITIVE_RATES = (0.1, 0.01, 0.001)
 CURVE = tuple(float(rate) for rate in np.geomspace(1e-3, 1, 61))  # false-positive rates to draw
@@ -34,6 +35,7 @@ class Promise(NamedTuple):
         epsilon: The same, at delta.
         epsilon_whole: For the largest change that one unit can make.
         delta: At which every epsilon is meant.
+        against: From whom it is hidden.
     """
 
     target: int
@@ -42,6 +44,7 @@ class Promise(NamedTuple):
     epsilon: float
     epsilon_whole: float
     delta: float
+    against: Adversary = "everybody"
 
 
 class Attack(NamedTuple):
@@ -100,27 +103,37 @@ class Attack(NamedTuple):
 def judge(
     evidence: Iterable[tuple[str, Evidence]],
     signs: FloatArray,
-    promise: Promise,
+    promises: tuple[Promise, ...],
     epsilon_at: EpsilonAt,
     confidence: float,
     seed: int = 0,
 ) -> tuple[Attack, ...]:
-    """What evidence of one target shows.
+    """What evidence of one target shows; of an adversary against whom nothing is promised it is left out.
 
     Args:
         evidence: By adversary, readings of [runs, canaries].
         signs: [runs, canaries].
-        promise: To this target; what an attack shows does not depend on it.
+        promises: To this target, one for every adversary; what an attack shows does not depend on them.
         epsilon_at: The promise's epsilon for a part of what it is about.
         confidence: Of each bound.
         seed: Of the split of canaries into those that are learned from and those that are counted.
     """
-    found = []
+    attacks = []
     for who, one in evidence:
+        promise = _held_against(one.against, promises)
+        if promise is None:
+            continue
         limit = one.part * promise.mu
         shown = _attack(who, one, guess(one, signs, seed), promise._replace(mu=limit), confidence)
-        found.append(shown._replace(epsilon_promised=promise.epsilon if one.part == 1 else epsilon_at(limit)))
-    return tuple(found)
+        attacks.append(shown._replace(epsilon_promised=promise.epsilon if one.part == 1 else epsilon_at(limit)))
+    return tuple(attacks)
+
+
+def _held_against(adversary: Adversary, promises: tuple[Promise, ...]) -> Promise | None:
+    """The least that is promised against this adversary or a stronger one."""
+    rank = ADVERSARIES.index
+    holding = [promise for promise in promises if rank(promise.against) <= rank(adversary)]
+    return min(holding, key=lambda promise: promise.mu, default=None)
 
 
 def _attack(who: str, evidence: Evidence, guesses: Guesses, promise: Promise, confidence: float) -> Attack:

@@ -7,18 +7,19 @@ import numpy as np
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, Stage, quiet
-from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.audits import canaries, clipping, noise_checks
-from murmurcast.audits.adversaries import MAX_ATTACKS, Gathered, System, evidence_of, gather, receivers_attack
+from murmurcast.audits.adversaries import MAX_ATTACKS, Gathered, System, evidence_of, gather
 from murmurcast.audits.attack import BOUNDS, Attack, Promise, judge
 from murmurcast.audits.canaries import Numbers
+from murmurcast.audits.claims import takes_private_gradients
 from murmurcast.audits.following import bytes_of_following
-from murmurcast.audits.transcript import spoken_round
 from murmurcast.audits.verdict import Audit
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
 from murmurcast.planning.setup import Setup
+from murmurcast.privacy.conversion import curve_of, mu_of
+from murmurcast.privacy.releases import Adversary, Releases
 from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision, claimed, strongest_mu
 from murmurcast.runs.require import require_algorithm, require_clip, require_planned_for, require_settings
@@ -80,90 +81,104 @@ def audit(
         seed: Of runs, signs and splits; the same seed gives the same audit, unless noise is secure.
         options: How sure to be, and whom to tell.
     """
-    told = options or AuditOptions()
+    chosen = options or AuditOptions()
     require_planned_for(algorithm, problem)
     actual = algorithm if actual is None else actual
     _require_alike(algorithm, actual)
-    plan, nodes = _plan(algorithm), algorithm.setup.network.nodes
+    setup, nodes = algorithm.setup, algorithm.setup.network.nodes
     runs = _require_runs(runs, problem.dim)
     _check.at_least(0, seed=seed)
-    require_settings((seed,), None, None, told.precision)
-    promised = strongest_mu(claimed(algorithm, problem), nodes)
-    cost = np.where(np.isinf(promised), plan.certificate.mu, promised)
+    require_settings((seed,), None, None, chosen.precision)
+    claims = claimed(algorithm, problem)
+    promised = strongest_mu(claims, nodes)
+    cost = np.where(np.isinf(promised), _cost_of(setup), promised)
     members = None if coalition is None else _members(nodes, coalition)
     targets = _targets(nodes, target, members)
     looked_at = _room_for(algorithm, problem.dim, runs, targets, cost)
     targets = np.intersect1d(targets, looked_at)
     share = np.minimum(1.0, _BEST_MU / np.maximum(cost[targets], _BEST_MU))
-    precision: Precision = "float64" if plan.budget.noise_source == "secure" else told.precision
+    precision: Precision = "float64" if setup.budget.noise_source == "secure" else chosen.precision
     require_clip(problem, precision)
     planted = canaries.draw(algorithm, tuple(targets), problem.dim, runs, share, seed)
-    system = System(algorithm, actual, problem, planted, looked_at, seed, precision, told.on_stage, told.on_epoch)
+    system = System(algorithm, actual, problem, planted, looked_at, seed, precision, chosen.on_stage, chosen.on_epoch)
     gathered = gather(system, members)
-    promises = [_promise(plan, int(node), one, float(promised[node])) for node, one in zip(targets, share, strict=True)]
-    told.on_stage("guessing")
+    promises = [promises_to(algorithm, claims, int(node), one) for node, one in zip(targets, share, strict=True)]
+    chosen.on_stage("guessing")
     # Half of what may go wrong is for the attacks, half for the checks.
-    half = (1 - told.confidence) / 2
-    attacks = _attacks(gathered, promises, plan, 1 - half / (BOUNDS * MAX_ATTACKS * len(targets)), seed)
-    told.on_stage("looking at the noise")
+    half = (1 - chosen.confidence) / 2
+    attacks = _attacks(gathered, promises, algorithm, 1 - half / (BOUNDS * MAX_ATTACKS * len(targets)), seed)
+    chosen.on_stage("looking at the noise")
     noise = gathered.following if np.isfinite(promised).all() else None
     checks = () if noise is None else noise_checks.check_noise(noise, planted, 1 - half)
-    told.on_stage("trying hostile data")
-    hostile = clipping.try_hostile_data(problem, plan.budget.unit, _point(algorithm), seed)
-    unseen = _unseen(algorithm, nodes, targets, looked_at, target, members)
+    chosen.on_stage("trying hostile data")
+    hostile = clipping.try_hostile_data(problem, setup.budget.unit, _point(algorithm), seed)
+    unseen = _unseen(gathered.together, nodes, targets, looked_at, target, members)
     return Audit(
         algorithm=algorithm.name,
-        unit=plan.budget.unit,
+        unit=setup.budget.unit,
         nodes=nodes,
         runs=runs,
         canaries=problem.dim,
-        delta=plan.budget.delta,
-        confidence=told.confidence,
-        promises=tuple(sorted(promises, key=lambda one: -one.mu)),
+        delta=setup.budget.delta,
+        confidence=chosen.confidence,
+        promises=tuple(sorted((each[0] for each in promises), key=lambda one: -one.mu)),
+        weaker=_weaker(promises),
         attacks=attacks,
         checks=checks,
         cut_caught=0.0 if noise is None else noise_checks.smallest_cut_of_size(noise, 1 - half),
         hostile=hostile,
-        unseen=(*unseen, *((f"the clip: {hostile.worst}",) if hostile.share is None else ())),
-        warnings=() if members is None or receivers_attack(algorithm) else (_deaf(algorithm, members),),
+        unseen=(*unseen, *hostile.unseen),
+        warnings=() if members is None or gathered.together else (_deaf(algorithm, members),),
     )
 
 
 def _point(algorithm: Algorithm) -> clipping.Point:
-    return "own" if algorithm.settings.get("gradient_at") == "own" else "mixed"
+    return "own" if takes_private_gradients(algorithm) else "mixed"
 
 
 def _attacks(
-    gathered: Gathered, promises: list[Promise], setup: Setup, confidence: float, seed: int
+    gathered: Gathered, promises: list[tuple[Promise, ...]], algorithm: Algorithm, confidence: float, seed: int
 ) -> tuple[Attack, ...]:
     """Everybody's, target by target."""
-    found: list[Attack] = []
-    for place, promise in enumerate(promises):
-        evidence = evidence_of(gathered, promise.target)
+    attacks: list[Attack] = []
+    for place, to_target in enumerate(promises):
+        evidence = evidence_of(gathered, to_target[0].target)
         signs = gathered.canaries.signs[place]
-        found += judge(evidence, signs, promise, lambda mu: _epsilon(setup, mu), confidence, seed)
-    return tuple(found)
+        attacks += judge(evidence, signs, to_target, lambda mu: epsilon_of_mu(algorithm, mu), confidence, seed)
+    return tuple(attacks)
 
 
-def _promise(setup: Setup, target: int, share: float, mu: float) -> Promise:
-    limit = float(share) * mu
-    return Promise(target, float(share), limit, _epsilon(setup, limit), _epsilon(setup, mu), setup.budget.delta)
+def promises_to(algorithm: Algorithm, claims: tuple[Releases, ...], target: int, share: float) -> tuple[Promise, ...]:
+    """One for every adversary that anything is promised against, the strongest first."""
+    if not claims:
+        return (_promise(algorithm, target, share, np.inf, "everybody"),)
+    return tuple(_promise(algorithm, target, share, float(mu_of(part)[target]), part.against) for part in claims)
 
 
-def _epsilon(setup: Setup, mu: float) -> float:
-    return float(setup.curve.epsilon(mu, setup.budget.delta)) if np.isfinite(mu) else np.inf
+def _promise(algorithm: Algorithm, target: int, share: float, mu: float, against: Adversary) -> Promise:
+    limit, delta = float(share) * mu, algorithm.setup.budget.delta
+    return Promise(
+        target, float(share), limit, epsilon_of_mu(algorithm, limit), epsilon_of_mu(algorithm, mu), delta, against
+    )
 
 
-def _plan(algorithm: Algorithm) -> Plan:
-    """What is followed from epoch to epoch; of other methods no attack is known."""
-    spoken_round(algorithm)
-    if not isinstance(algorithm.setup, Plan):
-        raise Error(
-            f"no attack is known on {algorithm.name}, which carries out no plan of Algorithm 1: nothing was audited",
-            hint=f"audit a method of one round with a plan, such as {registry.DEFAULT}; certify recomputes the cost of "
-            "any method from its ledger",
-        )
-    return algorithm.setup
+def _weaker(promises: list[tuple[Promise, ...]]) -> tuple[Promise, ...]:
+    """What is promised besides, against weaker adversaries: for each the largest of all targets."""
+    return tuple(max(one, key=lambda promise: promise.mu) for one in zip(*(each[1:] for each in promises), strict=True))
+
+
+def epsilon_of_mu(algorithm: Algorithm, mu: float) -> float:
+    """What a mu comes to at the budget's delta, by the curve of the noise that is claimed."""
+    if not np.isfinite(mu):
+        return np.inf
+    law = algorithm.releases[0].law if algorithm.releases else None
+    curve = algorithm.setup.curve if law is None or law.name != "laplace" else curve_of(law, algorithm.epochs)
+    return float(curve.epsilon(mu, algorithm.setup.budget.delta))
+
+
+def _cost_of(setup: Setup) -> FloatArray:
+    """[nodes] what a plan costs, so that canaries are as large as is worth while; unknown where there is no plan."""
+    return setup.certificate.mu if isinstance(setup, Plan) else np.zeros(setup.network.nodes)
 
 
 def _room_for(algorithm: Algorithm, dim: int, runs: int, targets: Numbers, cost: FloatArray) -> Numbers:
@@ -175,7 +190,7 @@ def _room_for(algorithm: Algorithm, dim: int, runs: int, targets: Numbers, cost:
 
 
 def _unseen(
-    algorithm: Algorithm,
+    together: bool,
     nodes: int,
     targets: Numbers,
     looked_at: Numbers,
@@ -193,7 +208,7 @@ def _unseen(
         said.append("attacks on the members of the coalition")
     if len(looked_at) < nodes:
         said.append(f"the noise of {nodes - len(looked_at)} nodes that there is no room for")
-    if not receivers_attack(algorithm):
+    if not together:
         said.append("attacks by receivers and by whoever has published models only: none is known on this method")
     return tuple(said)
 

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Algorithm, Local, Model, state_of
-from murmurcast.audits.transcript import Prepare, spoken_round
+from murmurcast.algorithms.base import Algorithm, Gradient, Local, Model, Round, state_of
+from murmurcast.audits.claims import takes_private_gradients
+from murmurcast.audits.transcript import Prepare
 
 Numbers = NDArray[np.int64]
 
@@ -51,11 +52,13 @@ class Planted(NamedTuple):
         inner: The algorithm's own state.
         gradient: What the node's canaries add to its gradient.
         data: 1 where the node's data counts, 0 where canaries are all it has.
+        begun: The public start and the gradients that were taken there; () where none was.
     """
 
     inner: Any
     gradient: jax.Array
     data: jax.Array
+    begun: Any = ()
 
     @property
     def own(self) -> Model:
@@ -76,7 +79,7 @@ def draw(
     """Canaries with random signs.
 
     Args:
-        algorithm: Its setup says how far one unit can change a gradient; its settings, where gradients are taken.
+        algorithm: Its setup says how far one unit can change a gradient; its functions, where gradients are taken.
         targets: The nodes that get them.
         dim: Parameters of the model.
         runs: How many runs, each with signs of its own.
@@ -86,8 +89,8 @@ def draw(
     nodes, setup = np.array(targets), algorithm.setup
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(len(nodes), runs, dim))
     change = np.broadcast_to(np.asarray(size, np.float64), len(nodes)) * setup.sensitivity[nodes]
-    private = algorithm.settings.get("gradient_at") != "mixed"
-    return Canaries(nodes, signs, change, setup.budget.unit == "node" and private)
+    alone = setup.budget.unit == "node" and takes_private_gradients(algorithm)
+    return Canaries(nodes, signs, change, alone)
 
 
 def half_way(canaries: Canaries, runs: int) -> Canaries:
@@ -99,15 +102,32 @@ def planted(algorithm: Algorithm) -> Algorithm:
     """The same algorithm with a place for canaries in the state of every node; `plant` puts them there.
 
     Args:
-        algorithm: Any of one round.
+        algorithm: Any.
     """
-    only = spoken_round(algorithm)
 
     def init(start: Model, local: Local) -> Planted:
-        return Planted(algorithm.init(start, local), jnp.zeros_like(start), jnp.ones((), start.dtype))
+        taken: list[Model] = []
+
+        def watched(gradient: Gradient) -> Gradient:
+            def take(point: Model) -> Model:
+                taken.append(gradient(point))
+                return taken[-1]
+
+            return take
+
+        public, private = watched(local.gradient_at_public), watched(local.gradient_at_private)
+        inner = algorithm.init(start, Local(public, private, local.project))
+        begun = (start, tuple(taken)) if taken else ()
+        return Planted(inner, jnp.zeros_like(start), jnp.ones((), start.dtype), begun)
+
+    return algorithm._replace(init=init, rounds=tuple(map(_planted_round, algorithm.rounds)))
+
+
+def _planted_round(one: Round) -> Round:
+    """The same round, its gradients with canaries."""
 
     def send(here: Any, state: Planted, drawn: dict[str, jax.Array]) -> jax.Array:
-        return only.send(here, state.inner, drawn)
+        return one.send(here, state.inner, drawn)
 
     def update(here: Any, state: Planted, sent: jax.Array, heard: jax.Array, local: Local) -> Planted:
         with_canaries = Local(
@@ -115,13 +135,18 @@ def planted(algorithm: Algorithm) -> Algorithm:
             lambda point: state.data * local.gradient_at_private(point) + state.gradient,
             local.project,
         )
-        return state._replace(inner=state_of(only.update(here, state.inner, sent, heard, with_canaries)))
+        return state._replace(inner=state_of(one.update(here, state.inner, sent, heard, with_canaries)))
 
-    return algorithm._replace(init=init, rounds=(only._replace(send=send, update=update),))
+    return one._replace(send=send, update=update)
 
 
-def plant(canaries: Canaries) -> Prepare:
-    """What puts canaries at their node, in the states of a `planted` algorithm; a row of signs for every seed."""
+def plant(canaries: Canaries, algorithm: Algorithm) -> Prepare:
+    """What puts canaries at their node, in the states of a `planted` algorithm; a row of signs for every seed.
+
+    Args:
+        canaries: What is planted.
+        algorithm: The one that was planted in: a gradient that it takes at the start is taken again, with canaries.
+    """
 
     def prepare(state: Planted) -> Planted:
         like: NDArray[Any] = np.asarray(state.gradient)  # [nodes, seeds, ...]
@@ -130,6 +155,24 @@ def plant(canaries: Canaries) -> Prepare:
         gradient[canaries.targets] = canaries.change.reshape(-1, *(1,) * (like.ndim - 1)) / 2 * signs
         data[canaries.targets] = 0.0 if canaries.alone else 1.0
         changed: Any = {"gradient": gradient.astype(like.dtype), "data": data.astype(like.dtype)}
-        return state._replace(**changed)
+        return _begun_again(state._replace(**changed), algorithm)
 
     return prepare
+
+
+def _begun_again(state: Planted, algorithm: Algorithm) -> Planted:
+    """With the first state made of gradients with canaries, where it is made of gradients."""
+    if not state.begun:
+        return state
+
+    def begin(start: Model, taken: Any, gradient: Model, data: Model) -> Any:
+        left = iter(taken)
+
+        def take(point: Model) -> Model:  # noqa: ARG001
+            return data * next(left) + gradient
+
+        return algorithm.init(start, Local(take, take, lambda point: point))
+
+    start, taken = state.begun
+    inner = jax.vmap(jax.vmap(begin))(start, taken, state.gradient, state.data)
+    return state._replace(inner=jax.tree.map(np.asarray, inner))

@@ -29,11 +29,13 @@ class Clipped(NamedTuple):
             data could be made hostile.
         worst: What made it, in words; or why nothing could be tried.
         pairs: How many pairs of worlds were tried.
+        enlarged: Whether data was as large as it may be, in some pair; else rows were only exchanged.
     """
 
     share: float | None
     worst: str
     pairs: int = 0
+    enlarged: bool = True
 
     @property
     def refutes(self) -> bool:
@@ -47,7 +49,17 @@ class Clipped(NamedTuple):
             return f"NOT LOOKED AT: {self.worst}"
         by = f" by {self.worst}" if self.refutes else ""
         changed = f"hostile data changed the gradient by at most {self.share:.3g} times the sensitivity{by}"
-        return f"{changed}, in {self.pairs} pairs of worlds"
+        limits = "" if self.enlarged else "; rows were only exchanged, not enlarged"
+        return f"{changed}, in {self.pairs} pairs of worlds{limits}"
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """What could not be tried, in words."""
+        if self.share is None:
+            return (f"the clip: {self.worst}",)
+        if not self.enlarged:
+            return ("rows larger than those of the data: without a data set they were only exchanged, not enlarged",)
+        return ()
 
 
 def try_hostile_data(problem: Problem, unit: Unit, point: Point = "mixed", seed: int = 0) -> Clipped:
@@ -61,20 +73,20 @@ def try_hostile_data(problem: Problem, unit: Unit, point: Point = "mixed", seed:
     """
     rng = np.random.default_rng(seed)
     models = [jnp.asarray(size * rng.standard_normal(problem.shape), jnp.float32) for size in _POINTS]
-    worst, found, count = "", -1.0, 0
+    worst, largest, count, enlarged = "", -1.0, 0, False
     gradients: dict[int, _Gradient] = {}  # compiled once for every problem that several pairs share
     for pair in hostile_pairs(problem, unit, rng):
-        count += 1
+        count, enlarged = count + 1, enlarged or pair.enlarged
         key = jax.random.key(int(rng.integers(2**31)))
         gradient = gradients.setdefault(id(pair.problem), _gradient(pair.problem, unit, point))
         chosen = models if pair.tries_all_models else [models[count % len(models)]]
         for model in chosen:
             share = _change(pair, gradient, model, key) / pair.allowed
-            if share > found:
-                found, worst = share, pair.words
+            if share > largest:
+                largest, worst = share, pair.words
     if not count:
         return Clipped(None, f"no data of {type(problem).__name__} could be made hostile")
-    return Clipped(found, worst, count)
+    return Clipped(largest, worst, count, enlarged)
 
 
 class _Gradient(Protocol):

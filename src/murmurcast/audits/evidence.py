@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from murmurcast._check import FloatArray
+from murmurcast.privacy.releases import Adversary
 
 
 class Evidence(NamedTuple):
@@ -14,11 +15,13 @@ class Evidence(NamedTuple):
         readings: [readings, runs, canaries] with unit variance, not correlated, if all is as claimed.
         shift: [readings] from a canary's world -1 to its world +1, under gradients that do not react to hidden states.
         part: Of the mu that is promised for everything, what is promised for these readings.
+        against: Whose readings they are; what is promised against anybody as strong or stronger holds.
     """
 
     readings: FloatArray
     shift: FloatArray
     part: float = 1.0
+    against: Adversary = "everybody"
 
     @property
     def mu(self) -> float:
@@ -32,8 +35,9 @@ class Evidence(NamedTuple):
     def beside(self, *more: FloatArray) -> "Evidence":
         """With readings that canaries do not shift; they may still tell something of the noise."""
         silent = np.zeros(sum(len(part) for part in more))
-        return Evidence(np.concatenate([self.readings, *more]), np.append(self.shift, silent))
+        return self._replace(readings=np.concatenate([self.readings, *more]), shift=np.append(self.shift, silent))
 
     def joined(self, other: "Evidence") -> "Evidence":
         """With another's readings of the same canaries."""
-        return Evidence(np.concatenate([self.readings, other.readings]), np.append(self.shift, other.shift))
+        readings = np.concatenate([self.readings, other.readings])
+        return self._replace(readings=readings, shift=np.append(self.shift, other.shift))

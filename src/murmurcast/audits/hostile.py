@@ -32,6 +32,7 @@ class Pair(NamedTuple):
         allowed: How far apart the gradients may lie.
         words: What differs.
         tries_all_models: Whether it is worth a gradient at every model.
+        enlarged: Whether numbers are as large as data may have, not only those of other rows.
     """
 
     problem: Problem
@@ -39,6 +40,7 @@ class Pair(NamedTuple):
     allowed: float
     words: str
     tries_all_models: bool = True
+    enlarged: bool = True
 
 
 def hostile_pairs(problem: Problem, unit: Unit, rng: np.random.Generator) -> "Iterator[Pair]":
@@ -218,7 +220,7 @@ def _rows_of_arrays(
                 world.append(array)
         first, second = (jax.tree.unflatten(tree, world) for world in worlds)
         words = f"one row of size {size:g}, at place {place}" if free else f"one row exchanged, at place {place}"
-        yield Pair(problem, (first, second), allowed, words)
+        yield Pair(problem, (first, second), allowed, words, enlarged=free)
 
 
 def _is_mask(leaf: NDArray[Any]) -> bool:

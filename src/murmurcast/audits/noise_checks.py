@@ -10,16 +10,19 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.stats import chi2, norm
 
 from murmurcast._check import FloatArray
 from murmurcast.audits.canaries import Canaries
 from murmurcast.audits.following import LOW_BITS, Following
+from murmurcast.audits.laplace_readings import variance_as_normal
 
 NEGLIGIBLE = 0.01  # a correlation, or a lack of std: rounding may be the cause, and no promise depends on it
-CHECKS = 4  # that must hold together
+CHECKS = 5  # that must hold together
 _MAX_PRODUCTS = 2e11  # multiplications for correlations of everything with everything
 _MIN_COLUMNS = 1000
+_TELLING = 1e-3  # of the noise: what gradients elsewhere must do to it at least
 
 
 class Check(NamedTuple):
@@ -55,6 +58,7 @@ def check_noise(following: Following, canaries: Canaries, confidence: float) -> 
         check_independence(following, level),
         check_blindness(following, canaries, level),
         check_gradients(following, level),
+        check_silence(following, level),
     )
 
 
@@ -64,7 +68,10 @@ def smallest_cut_of_size(following: Following, confidence: float, power: float =
     if not tests:
         return 0.0
     least = chi2.ppf((1 - confidence) / CHECKS / tests, count)
-    return float((1 - NEGLIGIBLE) * np.sqrt(least / chi2.ppf(power, count)))
+    variance = float(least / chi2.ppf(power, count))  # to which it may be cut
+    if following.law == "laplace":
+        return (1 - NEGLIGIBLE) * float(brentq(lambda share: variance_as_normal(share) - variance, 1e-3, 1.0))
+    return float((1 - NEGLIGIBLE) * np.sqrt(variance))
 
 
 def check_size(following: Following, level: float) -> Check:
@@ -96,22 +103,22 @@ def check_independence(following: Following, level: float) -> Check:
     used = rows[:, :count] / np.maximum(size, np.finfo(np.float32).tiny)[:, None]
     likeness = np.triu(np.abs(used @ used.T), 1)
     pairs = len(rows) * (len(rows) - 1) // 2
-    found = [_of_two_nodes(following), _of_coordinates(following)]
+    suspects = [_of_two_nodes(following), _of_coordinates(following)]
     if pairs:
         one, other = np.unravel_index(np.argmax(likeness), likeness.shape)
         words = f"{labels[one]} and of {labels[other]} has a correlation of {likeness[one, other]:.2f}"
-        found.append((float(_probability(likeness[one, other], np.array(count))), words))
+        suspects.append((float(_probability(likeness[one, other], np.array(count))), words))
     tests = pairs + len(following.nodes) ** 2 + 2 * int(following.noisy.sum())
-    least, where = min(found)
+    least, where = min(suspects)
     return _check("the independence of the noise", tests, least, f"the noise of {where}", level)
 
 
 def _rows(following: Following) -> tuple[list[str], NDArray[np.float32]]:
-    """Every node's noise in every epoch and on every link, [rows, coordinates of all runs], and what it is called."""
+    """Every node's noise in every epoch and in every signal, [rows, coordinates of all runs], and what it is called."""
     places = np.argwhere(following.noisy)
     several = following.noisy.shape[2] > 1
     labels = [
-        f"node {following.nodes[node]} in epoch {epoch + 1}" + (f" on link {link + 1}" if several else "")
+        f"node {following.nodes[node]} in epoch {epoch + 1}" + (f" in signal {link + 1}" if several else "")
         for node, epoch, link in places
     ]
     return labels, following.noise[tuple(places.T)].reshape(len(places), -1)
@@ -199,17 +206,32 @@ def _signs(following: Following, canaries: Canaries) -> NDArray[np.int8]:
 
 
 def check_gradients(following: Following, level: float) -> Check:
-    """Gradients are taken at mixed points as claimed: nothing of what is sent points to own points instead."""
+    """Gradients are taken at public points as claimed: nothing of what is sent points to private ones instead."""
     name, few = "where gradients are taken", following.elsewhere.shape[-2]
     apart = following.elsewhere * following.noisy[..., None, None]
-    along = np.einsum("ntlrd,ntlrd->n", following.noise[..., :few, :], apart, dtype=np.float64)
-    size = np.sqrt(np.square(apart, dtype=np.float64).sum(axis=(1, 2, 3, 4)))
+    along = np.einsum("ntlrd,pntlrd->pn", following.noise[..., :few, :], apart, dtype=np.float64)
+    size = np.sqrt(np.square(apart, dtype=np.float64).sum(axis=(2, 3, 4, 5)))
+    # Where both points are the same, rounding is all that is left, and it may go with the noise.
+    size = np.where(size > _TELLING * np.sqrt(apart[0, 0].size if apart.size else 0), size, 0.0)
     if not size.any():
         return _check(name, 0, 1.0, "", level)
+    # Node by node, and all together: a little at every node shows in the sum.
+    along = np.column_stack([along, np.where(size > 0, along, 0.0).sum(axis=1)])
+    size = np.column_stack([size, np.linalg.norm(size, axis=1)])
     surprise = np.divide(along, size, out=np.zeros_like(along), where=size > 0) - NEGLIGIBLE * size
-    node = int(np.argmax(surprise))
-    words = f"node {following.nodes[node]} takes its gradients at its own point, not at the mixed one"
-    return _check(name, len(size), float(norm.sf(surprise[node])), words, level)
+    point, node = np.unravel_index(np.argmax(surprise), surprise.shape)
+    who = f"node {following.nodes[node]}" if node < len(following.nodes) else "every node, all together,"
+    where = ("at its own point", "at a point without its own noise")[int(point)]
+    words = f"{who} takes its gradients {where}, not at the public one"
+    return _check(name, size.size, float(norm.sf(surprise[point, node])), words, level)
+
+
+def check_silence(following: Following, level: float) -> Check:
+    """A signal without noise of its own says nothing that was not sent before."""
+    at = np.unravel_index(np.argmax(following.unexplained), following.unexplained.shape)
+    words = f"node {following.nodes[at[0]]} in epoch {at[1] + 1} sends what does not follow from what was sent before"
+    least = 0.0 if following.unexplained[at] > 1 else 1.0
+    return _check("signals without noise", following.unexplained.size, least, words, level)
 
 
 def _probability(correlation: FloatArray, count: FloatArray) -> FloatArray:

@@ -93,7 +93,8 @@ def listen(plan: Plan, seen: View, followed: Replay, on_epoch: Count = quiet) ->
         said[observers] = seen.said[:, epoch].swapaxes(0, 1)
         said[hidden] = expected + np.tensordot(now.correct, surprise, axes=1)
         sent = amplitude * said
-        state = followed.step(epoch + 1, state, sent[hidden], np.tensordot(arriving[hidden], sent, axes=1))
+        signals = sent[hidden], np.tensordot(arriving[hidden], sent, axes=1)
+        state = followed.step(epoch + 1, state, (signals,)).state
         moved = now.carry @ moved - np.diag(push[epoch])
         on_epoch(epoch + 1, epochs)
     by_node = np.zeros((len(weights), sum(map(len, shift))))

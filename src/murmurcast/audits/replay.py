@@ -5,23 +5,23 @@ that the node runs, on the signals it has or believes in, and compares what is s
 are granted too: the promise does not count on their being secret.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from murmurcast._check import FloatArray
-from murmurcast.algorithms.base import Algorithm, Local
-from murmurcast.algorithms.tables import row_of
+from murmurcast.algorithms.base import Algorithm, Local, Model
 from murmurcast.audits.canaries import Canaries
-from murmurcast.audits.transcript import spoken_round
+from murmurcast.audits.claims import quiet_draws, tables_at
+from murmurcast.engine import check, noise
 from murmurcast.engine import node as one_node
-from murmurcast.engine import noise
 from murmurcast.engine.noise import Purpose
 from murmurcast.problems.base import Data, Problem
 
+Signals = tuple[tuple[NDArray[Any], NDArray[Any]], ...]  # of every round, what nodes sent and what they heard
+Points = Literal["as claimed", "own", "without own noise"]
 _RUNS_PER_BLOCK = 64  # runs whose gradients fit in the cache
 
 
@@ -42,30 +42,24 @@ AS_IT_WAS = World(data=1.0, canaries=1.0)  # for whoever planted the canaries
 WITHOUT_DATA = World(data=0.0, canaries=0.0)
 
 
+class Stepped(NamedTuple):
+    """Nodes after an epoch.
+
+    Attributes:
+        state: Their states, arrays [nodes, runs, worlds, ...].
+        expected: Of every round, [nodes, runs, worlds, ...] what they were expected to send, but for fresh draws.
+    """
+
+    state: Any
+    expected: tuple[jax.Array, ...]
+
+
 class Step(Protocol):
     """Takes the nodes that are followed through one epoch."""
 
-    def __call__(self, epoch: int, state: Any, sent: NDArray[Any], heard: NDArray[Any], /) -> Any:
-        """The states after an epoch, from 1; signals [nodes, runs, ..., dim]."""
+    def __call__(self, epoch: int, state: Any, signals: Signals, /) -> Stepped:
+        """On by an epoch, from 1; signals [nodes, runs, ..., dim]."""
         ...
-
-
-class TakeGradients(Protocol):
-    """Where a node takes its gradients."""
-
-    def __call__(self, able: Local, own: Any, /) -> Local:
-        """What the node can do, from what it could do as claimed and from its own model."""
-        ...
-
-
-def as_claimed(able: Local, own: Any) -> Local:  # noqa: ARG001
-    """Where the algorithm says."""
-    return able
-
-
-def at_own_point(able: Local, own: Any) -> Local:
-    """At the node's own model, wherever the algorithm says it is."""
-    return able._replace(gradient_at_public=lambda _: able.gradient_at_private(own))
 
 
 class Replay(NamedTuple):
@@ -89,7 +83,7 @@ def replay(
     nodes: NDArray[np.int64],
     seeds: tuple[int, ...],
     worlds: tuple[World, ...] = (HALF_WAY,),
-    take: TakeGradients = as_claimed,
+    points: Points = "as claimed",
     data: Data | None = None,
 ) -> Replay:
     """Follows nodes, in float64 where JAX has it switched on, else in float32.
@@ -103,10 +97,11 @@ def replay(
         nodes: Whom to follow.
         seeds: Of the runs, for their minibatches.
         worlds: What is supposed of the nodes' data.
-        take: Where gradients are taken.
+        points: Where gradients are taken: where the algorithm says, at the node's own model, or where the algorithm
+            would take them had the node sent no noise.
         data: `problem.local_data()`, where it is at hand already.
     """
-    dtype, only = jnp.zeros(0).dtype, spoken_round(algorithm)
+    dtype = jnp.zeros(0).dtype
     roots, numbers = jnp.asarray(noise.roots(seeds)), jnp.asarray(nodes)
     # Arguments, not constants of the program: then one compiled program serves all nodes, and all systems of a size.
     fixed = list(
@@ -120,40 +115,79 @@ def replay(
     )
     supposed: Any = tuple(jnp.asarray(part, dtype) for part in zip(*worlds, strict=True))
 
-    def of_run(key: jax.Array, here: Any, mine: Any, planted: Any, state: Any, signals: Any) -> Any:
-        able = one_node.local(problem, mine, key)
+    def of_run(key: jax.Array, tables: Any, mine: Any, planted: Any, state: Any, signals: Any) -> Any:
+        able = one_node.local(problem, mine, jax.random.wrap_key_data(key))
 
         def of_world(world: Any, one: Any) -> Any:
-            local = take(_in_world(able, world, planted), one.own)
-            sent, heard = signals
-            return one_node.receive(only, here, one, sent, heard, local).state
+            local = _in_world(able, world, planted)
+            return _one_epoch(
+                algorithm, tables, one, signals, _at_points(points, algorithm, tables, one, signals, local)
+            )
 
         return jax.vmap(of_world)(supposed, state)
 
     @jax.jit
-    def of_node(epoch: jax.Array, here: Any, fixed: Any, state: Any, sent: jax.Array, heard: jax.Array) -> Any:
+    def of_node(epoch: jax.Array, tables: Any, fixed: Any, state: Any, signals: Any) -> Any:
         number, mine, weight, planted = fixed
         keys = noise.at_node(noise.at_epoch(roots, Purpose.BATCH, epoch), number)
 
         def one(arguments: Any) -> Any:
-            key, canary, state, *signals = arguments
-            return of_run(jax.random.wrap_key_data(key), here, mine, (weight, canary), state, signals)
+            key, canary, state, signals = arguments
+            return of_run(key, tables, mine, (weight, canary), state, signals)
 
-        return jax.lax.map(one, (keys, planted, state, sent, heard), batch_size=_RUNS_PER_BLOCK)
+        return jax.lax.map(one, (keys, planted, state, signals), batch_size=_RUNS_PER_BLOCK)
 
-    def step(epoch: int, state: Any, sent: NDArray[Any], heard: NDArray[Any]) -> Any:
-        here = tables_at(only.receiving, epoch, nodes, dtype)
-        signals = [_shaped(signal, problem.shape, dtype) for signal in (sent, heard)]
+    def step(epoch: int, state: Any, signals: Signals) -> Stepped:
+        tables = [
+            tuple(tables_at(part, epoch, nodes, dtype) for part in (one.sending, one.receiving))
+            for one in algorithm.rounds
+        ]
+        shaped = tuple(tuple(_shaped(part, problem.shape, dtype) for part in one) for one in signals)
         # Node by node: a loop inside the program would copy every node's data in every epoch.
         following = [
-            of_node(jnp.asarray(epoch), *_at(place, here), of, *_at(place, state, *signals))
+            of_node(jnp.asarray(epoch), *_at(place, tables), of, *_at(place, state, shaped))
             for place, of in enumerate(fixed)
         ]
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *following)
+        return Stepped(*jax.tree.map(lambda *leaves: jnp.stack(leaves), *following))
 
-    start = _start(algorithm, problem, roots, nodes, dtype)
-    several = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, :, None], len(worlds), axis=2), start)
-    return Replay(nodes, several, step)
+    return Replay(nodes, _start(algorithm, problem, roots, nodes, fixed, supposed), step)
+
+
+def _one_epoch(algorithm: Algorithm, tables: Any, state: Any, signals: Any, local: Local) -> tuple[Any, Any]:
+    """A node's next state, and what it was expected to send in every round."""
+    expected = []
+    for number, one in enumerate(algorithm.rounds):
+        (sending, receiving), (sent, heard) = tables[number], signals[number]
+        expected.append(_without_draws(algorithm, number, sending, state))
+        state = one_node.receive(one, receiving, state, sent, heard, local).state
+    return state, tuple(expected)
+
+
+def _without_draws(algorithm: Algorithm, number: int, here: Any, state: Any) -> jax.Array:
+    shapes = quiet_draws(algorithm, number, state.own.shape).items()
+    nothing = {name: jnp.zeros(shape, state.own.dtype) for name, shape in shapes}
+    return one_node.transmit(algorithm.rounds[number], here, state, nothing)
+
+
+def _at_points(points: Points, algorithm: Algorithm, tables: Any, state: Any, signals: Any, local: Local) -> Local:
+    """What the node can do, its gradients at public points taken elsewhere."""
+    if points == "as claimed":
+        return local
+    if points == "own":
+        return local._replace(gradient_at_public=lambda _: local.gradient_at_private(state.own))
+    seen: list[Model] = []
+
+    def look(point: Model) -> Model:
+        seen.append(point)
+        return jnp.zeros_like(point)
+
+    looking, quietly = local._replace(gradient_at_public=look), state
+    for number, one in enumerate(algorithm.rounds):
+        (sending, receiving), (_, heard) = tables[number], signals[number]
+        sent = _without_draws(algorithm, number, sending, quietly)
+        quietly = one_node.receive(one, receiving, quietly, sent, heard, looking).state
+    left = iter(seen)
+    return local._replace(gradient_at_public=lambda _: local.gradient_at_private(next(left)))
 
 
 def _at(place: int, *trees: Any) -> tuple[Any, ...]:
@@ -171,44 +205,31 @@ def _in_world(able: Local, world: Any, planted: Any) -> Local:
     )
 
 
-def _start(algorithm: Algorithm, problem: Problem, roots: jax.Array, nodes: NDArray[Any], dtype: Any) -> Any:
-    """The public start of every node and run; an attacker knows it."""
-    local = Local(jnp.zeros_like, jnp.zeros_like, problem.project)
-    return jax.vmap(jax.vmap(lambda point: algorithm.init(point, local)))(one_node.points(problem, roots, nodes, dtype))
+def _start(
+    algorithm: Algorithm, problem: Problem, roots: jax.Array, nodes: NDArray[Any], fixed: list[Any], supposed: Any
+) -> Any:
+    """[nodes, runs, worlds, ...] the first state of every node: the public start, and what data did to it there."""
+    dtype = supposed[0].dtype
+    points = jnp.asarray(one_node.points(problem, roots, nodes, dtype))
+    if not check.first_state(algorithm, problem, dtype).gradients:
+        local = Local(jnp.zeros_like, jnp.zeros_like, problem.project)
+        begun = jax.vmap(jax.vmap(lambda point: algorithm.init(point, local)))(points)
+        return jax.tree.map(lambda leaf: jnp.repeat(leaf[:, :, None], len(supposed[0]), axis=2), begun)
 
+    @jax.jit
+    def of_node(points: jax.Array, fixed: Any) -> Any:
+        number, mine, weight, planted = fixed
+        keys = noise.at_node(noise.at_epoch(roots, Purpose.BATCH, 0), number)
 
-def response(algorithm: Algorithm, node: int, change: float) -> tuple[FloatArray, float]:
-    """How a change of a node's gradients moves its model, given all that was sent and heard.
+        def of_run(arguments: Any) -> Any:
+            key, canary, point = arguments
+            able = one_node.local(problem, mine, jax.random.wrap_key_data(key))
+            return jax.vmap(lambda world: algorithm.init(point, _in_world(able, world, (weight, canary))))(supposed)
 
-    Args:
-        algorithm: Its update is linear in gradients where Omega does not bind.
-        node: Whose gradients.
-        change: Of every gradient, in one direction.
+        return jax.lax.map(of_run, (keys, planted, points), batch_size=_RUNS_PER_BLOCK)
 
-    Returns:
-        [epochs] of the model it sends in each epoch, and of the model it publishes at the end.
-    """
-    with jax.enable_x64(True):
-        local = Local(lambda _: jnp.full(1, change), lambda _: jnp.full(1, change), lambda model: model)
-        only, nothing = spoken_round(algorithm), jnp.zeros(1)
-        state = algorithm.init(jnp.zeros(1), local)
-        moved = []
-        for epoch in range(1, algorithm.epochs + 1):
-            moved.append(float(state.own[0]))
-            here = tables_at(only.receiving, epoch, np.array([node]), np.dtype(np.float64))
-            here = jax.tree.map(lambda leaf: leaf[0], here)
-            state = one_node.receive(only, here, state, nothing, nothing, local).state
-        return np.array(moved), float(state.published[0])
-
-
-def tables_at(tables: Any, epoch: int, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> Any:
-    """The tables' entries for nodes in an epoch, [nodes, ...]."""
-
-    def entry(table: Any) -> NDArray[Any]:
-        row = row_of(np.asarray(table), epoch)
-        return (np.broadcast_to(row, len(nodes)) if np.ndim(row) == 0 else row[nodes]).astype(dtype)
-
-    return jax.tree.map(entry, tables)
+    begun = [of_node(points[place], of) for place, of in enumerate(fixed)]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *begun)
 
 
 def _of_nodes(data: Data, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> list[Any]:

@@ -35,21 +35,45 @@ class Prepare(Protocol):
         ...
 
 
-class Transcript(NamedTuple):
-    """What happened on the air, and where it led.
+class OnAir(NamedTuple):
+    """What happened on the air in one of an epoch's rounds.
 
     Attributes:
         sent: [seed, epoch, node, dim] the signal of every node; where it makes several
             [seed, epoch, node, signal, dim].
         heard: [seed, epoch, node, dim] what every receiver heard; [seed, epoch, node, neighbour, dim] where apart.
+    """
+
+    sent: NDArray[Any]
+    heard: NDArray[Any]
+
+
+class Transcript(NamedTuple):
+    """What happened on the air, and where it led.
+
+    Attributes:
+        sent: As `OnAir`, of the first round.
+        heard: As `OnAir`, of the first round.
         own: [seed, node, dim] the models after the last epoch; they stay on the nodes.
         published: [seed, node, dim] the models that may be given away.
+        later: The further rounds of every epoch, where there are any.
     """
 
     sent: NDArray[Any]
     heard: NDArray[Any]
     own: NDArray[Any]
     published: NDArray[Any]
+    later: tuple[OnAir, ...] = ()
+
+    @property
+    def rounds(self) -> tuple[OnAir, ...]:
+        """All rounds, in order."""
+        return (OnAir(self.sent, self.heard), *self.later)
+
+    def of_seeds(self, seeds: slice) -> "Transcript":
+        """The same of some seeds only."""
+        first, *later = (OnAir(one.sent[seeds], one.heard[seeds]) for one in self.rounds)
+        return Transcript(*first, self.own[seeds], self.published[seeds], tuple(later))
 
 
 class Taped(NamedTuple):
@@ -57,13 +81,13 @@ class Taped(NamedTuple):
 
     Attributes:
         inner: The algorithm's own state.
-        sent: [epochs, ...] signals so far, 0 from there on.
-        heard: [epochs, ...] sums so far.
+        sent: Of every round, [epochs, ...] signals so far, 0 from there on.
+        heard: Of every round, [epochs, ...] what was heard so far.
     """
 
     inner: Any
-    sent: jax.Array
-    heard: jax.Array
+    sent: tuple[jax.Array, ...]
+    heard: tuple[jax.Array, ...]
 
     @property
     def own(self) -> Model:
@@ -100,7 +124,7 @@ def transcripts(
     """Runs an algorithm on a problem for all seeds at once and keeps what was on the air.
 
     Args:
-        algorithm: One whose nodes talk over the air, in one round.
+        algorithm: One whose nodes talk over the air.
         problem: What they learn; it must be the one that was planned for, and small.
         seeds: One run each, the same as `murmurcast.run` makes of them.
         precision: "float32", or "float64" at half the speed.
@@ -131,70 +155,74 @@ def transcripts(
 
 def bytes_of_tape(algorithm: Algorithm, problem: Problem, bytes_per_number: int = 4) -> int:
     """What one seed's tape takes."""
-    channel = spoken_round(algorithm).channel
-    vectors = (channel.signals or 1) + (channel.neighbours or 1)  # sent, and heard
+    channels = [one.channel for one in algorithm.rounds]
+    vectors = sum((channel.signals or 1) + (channel.neighbours or 1) for channel in channels)  # sent, and heard
     return algorithm.epochs * problem.nodes * problem.dim * vectors * bytes_per_number
-
-
-def spoken_round(algorithm: Algorithm) -> Round:
-    """The one round of an algorithm; attacks on several are not known yet."""
-    if len(algorithm.rounds) != 1:
-        raise Error(
-            f'no attack is known on "{algorithm.name}", whose epochs have {len(algorithm.rounds)} rounds',
-            hint=f"audit an algorithm of one round, such as {registry.DEFAULT}",
-        )
-    return algorithm.rounds[0]
 
 
 def taped(algorithm: Algorithm, shape: tuple[int, ...]) -> Algorithm:
     """The same algorithm, its state a `Taped`.
 
     Args:
-        algorithm: Any of one round.
+        algorithm: Any.
         shape: Of one model.
     """
-    epochs, only = algorithm.epochs, spoken_round(algorithm)
-    signals = (check.signal_shape(only.channel, shape), check.heard_shape(only.channel, shape))
+    epochs, channels = algorithm.epochs, [one.channel for one in algorithm.rounds]
 
     def init(start: Model, local: Local) -> Taped:
-        sent, heard = (jnp.zeros((epochs, *signal), start.dtype) for signal in signals)
+        sent, heard = (
+            tuple(jnp.zeros((epochs, *of(channel, shape)), start.dtype) for channel in channels)
+            for of in (check.signal_shape, check.heard_shape)
+        )
         return Taped(algorithm.init(start, local), sent, heard)
 
+    rounds = tuple(_taped_round(one, number, epochs) for number, one in enumerate(algorithm.rounds))
+    return algorithm._replace(init=init, rounds=rounds)
+
+
+def _taped_round(one: Round, number: int, epochs: int) -> Round:
+    """The same round; what was sent and heard in it is written down."""
+
     def send(here: Any, state: Taped, drawn: dict[str, jax.Array]) -> jax.Array:
-        return only.send(here, state.inner, drawn)
+        return one.send(here, state.inner, drawn)
+
+    def written(tapes: tuple[jax.Array, ...], row: jax.Array, signal: jax.Array) -> tuple[jax.Array, ...]:
+        return tuple(tape.at[row].set(signal) if place == number else tape for place, tape in enumerate(tapes))
 
     def update(here: Receiving, state: Taped, sent: jax.Array, heard: jax.Array, local: Local) -> Taped:
         row = here.epoch.astype(jnp.int32) - 1
-        following = state_of(only.update(here.inner, state.inner, sent, heard, local))
-        return Taped(following, state.sent.at[row].set(sent), state.heard.at[row].set(heard))
+        following = state_of(one.update(here.inner, state.inner, sent, heard, local))
+        return Taped(following, written(state.sent, row, sent), written(state.heard, row, heard))
 
-    receiving = Receiving(only.receiving, np.arange(1.0, epochs + 1))
-    return algorithm._replace(init=init, rounds=(only._replace(receiving=receiving, send=send, update=update),))
+    receiving = Receiving(one.receiving, np.arange(1.0, epochs + 1))
+    return one._replace(receiving=receiving, send=send, update=update)
 
 
 def _by_seed(state: Taped, dim: int) -> Transcript:
     """The tapes [nodes, seeds, epochs, ...] and models [nodes, seeds, ...], seeds first."""
     # As typed, the state holds arrays of JAX; `take` made NumPy's of them.
-    sent, heard, own, published = map(np.asarray, (state.sent, state.heard, state.own, state.published))
+    own, published = map(np.asarray, (state.own, state.published))
     shape = own.shape[2:]
 
-    def tape(values: NDArray[Any]) -> NDArray[Any]:
+    def tape(tapes: jax.Array) -> NDArray[Any]:
+        values = np.asarray(tapes)
         several = values.shape[3 : values.ndim - len(shape)]
         return np.moveaxis(values.reshape(*values.shape[:3], *several, dim), 0, 2)
 
     def model(values: NDArray[Any]) -> NDArray[Any]:
         return values.reshape(*values.shape[:2], dim).swapaxes(0, 1)
 
-    return Transcript(tape(sent), tape(heard), model(own), model(published))
+    first, *later = (OnAir(tape(sent), tape(heard)) for sent, heard in zip(state.sent, state.heard, strict=True))
+    return Transcript(*first, model(own), model(published), tuple(later))
 
 
 def _require_on_air(algorithm: Algorithm) -> None:
-    channel = spoken_round(algorithm).channel
-    if not channel.on_air:
-        raise Error(
-            f'nothing of "{algorithm.name}" is on the air: its channel is "{channel.kind}"',
-            hint=f'choose an algorithm whose nodes talk to each other, such as "{registry.DEFAULT}"',
-        )
+    for one in algorithm.rounds:
+        if not one.channel.on_air:
+            raise Error(
+                f'nothing of "{algorithm.name}" is on the air: its channel is "{one.channel.kind}"',
+                hint=f'choose an algorithm whose nodes talk to each other, such as "{registry.DEFAULT}"',
+            )
 
 
 def _require_room(needed: int) -> None:

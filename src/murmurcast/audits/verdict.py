@@ -36,6 +36,7 @@ class Audit:
         hostile: What hostile data did to gradients.
         unseen: Where the audit could not look, in words.
         warnings: What was asked for and not done.
+        weaker: What is promised besides, against weaker adversaries, of the target to which most is.
     """
 
     algorithm: str
@@ -52,6 +53,7 @@ class Audit:
     hostile: Clipped
     unseen: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    weaker: tuple[Promise, ...] = ()
 
     @property
     def targets(self) -> tuple[int, ...]:
@@ -131,12 +133,13 @@ class Audit:
             most = max(self.attacks, key=lambda attack: attack.epsilon)
             of = f"{most.adversary} shows epsilon {at_least(most.epsilon, 3)} or more of node {most.target}"
             return f"nothing is promised, and {of}"
-        held = f"the certified epsilon {at_most(self.worst.epsilon)} (mu {at_most(self.mu_promised)})"
+        promised = f"the certified epsilon {at_most(self.worst.epsilon)} (mu {at_most(self.mu_promised)})"
         if self.worst.share < 1:
-            held += f" of changes of this size; of the largest change it is {at_most(self.worst.epsilon_whole)}"
+            promised += f" of changes of this size; of the largest change it is {at_most(self.worst.epsilon_whole)}"
+        promised += "".join(f", or {at_most(one.epsilon)} against an {one.against}" for one in self.weaker)
         if self.verdict == "FALSIFIED":
-            return f"FALSIFIED by {'; by '.join(self.falsified_by)}. It does not keep {held}"
-        seen = f"not falsified: nobody shows more of {self._named(self.targets)} than {held}"
+            return f"FALSIFIED by {'; by '.join(self.falsified_by)}. It does not keep {promised}"
+        seen = f"not falsified: nobody shows more of {self._named(self.targets)} than {promised}"
         return f"{seen}. NOT LOOKED AT: {'; '.join(self.unseen)}" if self.unseen else seen
 
     def _power_in_words(self) -> str:
