@@ -35,8 +35,15 @@ def test_all_but_the_noise_is_the_plain_form(access: Any, kind: str, uses: int) 
         np.testing.assert_array_equal(table, expected)
 
 
-def test_rows_serve_one_way_links() -> None:
-    algorithm = mc.private_exact_diffusion(setup_of(one_way()), weights="row")
-    np.testing.assert_allclose(noise_in(algorithm), 2 * CLIP * np.sqrt(EPOCHS) / allowed_mu(), rtol=1e-9)
+@pytest.mark.parametrize("weights", ["sinkhorn", "max-degree", "metropolis"])
+def test_one_way_links_are_refused(weights: Any) -> None:
     with pytest.raises(mc.Error, match="two-way links"):
-        mc.private_exact_diffusion(setup_of(one_way()))
+        mc.private_exact_diffusion(setup_of(one_way()), weights=weights, access="orthogonal")
+
+
+def test_metropolis_hears_neighbours_apart() -> None:
+    with pytest.raises(mc.Error, match="cannot be made by one multicast"):
+        mc.private_exact_diffusion(setup_of(), weights="metropolis")
+    algorithm = mc.private_exact_diffusion(setup_of(), weights="metropolis", access="slots")
+    assert algorithm.settings["weights"] == "metropolis"
+    np.testing.assert_array_equal(noise_in(algorithm), noise_in(mc.private_exact_diffusion(setup_of())))

@@ -45,7 +45,7 @@ def test_by_the_l1_norm_epochs_share_epsilon() -> None:
     # Adding up over epochs pays sqrt(dim) and more: what it really costs lies below what was asked for.
     assert epsilon_of(part, DELTA).max() < 0.8 * EPSILON
     certified = noise_in(mc.row_stochastic_laplace(setup_of(one_way())))
-    assert (noise_in(algorithm) > 1.5 * certified).all()
+    assert (noise_in(algorithm) > 1.2 * certified).all()
 
 
 def test_the_l1_norm_needs_the_number_of_parameters() -> None:
@@ -70,9 +70,7 @@ def test_records_need_gradients_at_the_public_point() -> None:
     assert own.rounds[0].update is not mixed.rounds[0].update
 
 
-@pytest.mark.parametrize(
-    ("access", "kind", "uses"), [("air", "air", 1), ("orthogonal", "links", 2), ("slots", "slots", 2)]
-)
+@pytest.mark.parametrize(("access", "kind", "uses"), ACCESS)
 def test_channel_and_words(access: Any, kind: str, uses: int) -> None:
     algorithm = mc.row_stochastic_laplace(setup_of(one_way()), access=access)
     assert words_of(algorithm) == {"model_channel": kind, "model_draws": "noise: laplace of a node"}
