@@ -51,10 +51,10 @@ def allowed_mu(epsilon: float = EPSILON) -> float:
 def noise_in(algorithm: Algorithm) -> FloatArray:
     """[nodes] the noise in what is first said under noise, in units of its schedule or of a gradient."""
     sending = next(one.sending for one in algorithm.rounds if one.draws)
-    return np.asarray(sending.noise if hasattr(sending, "noise") else sending.own)[0]
+    return np.asarray((sending.noise if hasattr(sending, "noise") else sending.own)[0])
 
 
-def relabelled(network: Network, order: FloatArray = ORDER) -> Network:
+def relabelled(network: Network, order: Any = ORDER) -> Network:
     """The same network, node order[i] now called i."""
     return Network(gains=network.gains.toarray()[np.ix_(order, order)], power=network.power[order])
 

@@ -139,8 +139,9 @@ def test_a_promise_is_tied_to_functions_setup_and_releases(case: str) -> None:
     assert not algorithm.has_lost_its_proof
     for number, one in enumerate(algorithm.rounds):
         for part in ("send", "update"):
+            parts: dict[str, Any] = {part: lambda *_: None}
             other = list(algorithm.rounds)
-            other[number] = one._replace(**{part: lambda *_: None})
+            other[number] = one._replace(**parts)
             exchanged = algorithm._replace(rounds=tuple(other))
             assert not exchanged.is_as_proved
             assert exchanged.has_lost_its_proof

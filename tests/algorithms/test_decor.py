@@ -111,7 +111,7 @@ def test_pairs_need_two_way_links() -> None:
     assert "one-way" in raised.value.hint
 
 
-def inverse_by_hand(shared_to_own: float, links: FloatArray) -> FloatArray:
+def inverse_by_hand(shared_to_own: float, links: Any) -> FloatArray:
     """[nodes] [C^-1]_jj where own noise is 1: C_ii = 1 + d_i s^2, C_ij = -s^2 for neighbours."""
     covariance = np.eye(len(links))
     for i, j in zip(*np.nonzero(links), strict=True):
