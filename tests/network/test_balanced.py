@@ -88,3 +88,41 @@ def test_equal_gains_make_the_plain_weights() -> None:
 def test_one_way_links_are_refused() -> None:
     with pytest.raises(mc.Error, match="two-way links"):
         balanced_mixing(one_way())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gains_scaled_by_a_common_factor_make_the_same_weights(seed: int) -> None:
+    network = asymmetric_network(seed, 6)
+    louder = mc.Network(gains=network.gains.toarray() * 37.0)
+    one, other = balanced_mixing(network), balanced_mixing(louder)
+    np.testing.assert_allclose(other.weights.toarray(), one.weights.toarray(), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(other.amplitude, one.amplitude, rtol=1e-9)
+    np.testing.assert_allclose(other.receiver_scale, one.receiver_scale / 37.0, rtol=1e-9)
+
+
+def test_gains_scaled_by_factors_of_senders_and_receivers_make_the_same_weights() -> None:
+    """Scaling undoes whatever belongs to one antenna alone."""
+    rng, network = np.random.default_rng(3), asymmetric_network(3, 6)
+    senders, receivers = rng.uniform(0.2, 5.0, (2, 6))
+    other = mc.Network(gains=senders[:, None] * network.gains.toarray() * receivers)
+    one, there = balanced_mixing(network), balanced_mixing(other)
+    np.testing.assert_allclose(there.weights.toarray(), one.weights.toarray(), rtol=0, atol=1e-12)
+    expected = one.amplitude / senders
+    np.testing.assert_allclose(there.amplitude, expected / expected.max(), rtol=1e-8)
+
+
+def test_power_does_not_matter() -> None:
+    gains = asymmetric_network(5, 6).gains
+    one, other = (
+        balanced_mixing(mc.Network(gains=gains, power=power)).weights.toarray()
+        for power in (np.ones(6), np.arange(1.0, 7.0))
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+def test_transposed_gains_transpose_the_weights() -> None:
+    network = asymmetric_network(7, 6)
+    other = mc.Network(gains=network.gains.toarray().T)
+    there = balanced_mixing(other).weights.toarray()
+    np.testing.assert_allclose(there, balanced_mixing(network).weights.toarray().T, rtol=0, atol=1e-12)
+    assert np.abs(there - there.T).max() > 0.01

@@ -99,3 +99,40 @@ def test_other_gains_are_refused_with_the_ways_out(weights: Any) -> None:
     assert mixer(setup, weights, "orthogonal").channel.kind == "links"
     with pytest.raises(mc.Error, match="weights"):
         mixer(setup, "metropoli")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("weights_of", [max_degree_weights, metropolis_weights, out_degree_weights])
+def test_only_who_hears_whom_matters(weights_of: Any) -> None:
+    network = two_way()
+    rng = np.random.default_rng(2)
+    gains = network.gains.toarray() * rng.uniform(0.1, 9.0, (5, 5))
+    other = mc.Network(gains=gains, power=rng.uniform(0.5, 2.0, 5))
+    np.testing.assert_array_equal(weights_of(other).toarray(), weights_of(network).toarray())
+
+
+@pytest.mark.parametrize("weights_of", [max_degree_weights, metropolis_weights, out_degree_weights])
+def test_relabelling_nodes_relabels_weights(weights_of: Any) -> None:
+    network, order = asymmetric_network(6, 7), np.random.default_rng(1).permutation(7)
+    other = mc.Network(gains=network.gains.toarray()[np.ix_(order, order)])
+    there = weights_of(network).toarray()[np.ix_(order, order)]
+    np.testing.assert_allclose(weights_of(other).toarray(), there, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_factors_over_the_air_follow_gains_that_are_scaled(seed: int) -> None:
+    """All gains k times as large: as loud as before, and heard with a k-th of the factor."""
+    network = rank_one(seed)
+    louder = mc.Network(gains=network.gains.toarray() * 5.0, power=network.power)
+    one, other = (over_air(max_degree_weights(which), which) for which in (network, louder))
+    assert one is not None
+    assert other is not None
+    np.testing.assert_allclose(other.amplitude, one.amplitude, rtol=1e-9)
+    np.testing.assert_allclose(other.receiver_scale, one.receiver_scale / 5, rtol=1e-9)
+
+
+def test_one_gain_that_is_off_cannot_be_made() -> None:
+    """On a cycle of links the factors are fixed: a gain of one percent more breaks them."""
+    gains = np.outer([0.9, 0.5, 0.7, 1.1], [0.6, 1.2, 0.8, 0.4]) * (1 - np.eye(4))
+    assert over_air(max_degree_weights(mc.Network(gains=gains)), mc.Network(gains=gains)) is not None
+    gains[0, 1] *= 1.01
+    assert over_air(max_degree_weights(mc.Network(gains=gains)), mc.Network(gains=gains)) is None

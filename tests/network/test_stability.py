@@ -94,3 +94,30 @@ def test_too_many_nodes_are_refused() -> None:
     with pytest.raises(mc.Error, match="needs all eigenvalues") as raised:
         exact_diffusion_radius(csr_array((3001, 3001)))
     assert "3000" in raised.value.hint
+
+
+def test_relabelling_nodes_leaves_the_radius_alone() -> None:
+    network, order = asymmetric_network(3, 7), np.random.default_rng(4).permutation(7)
+    other = mc.Network(gains=network.gains.toarray()[np.ix_(order, order)])
+    one, there = (exact_diffusion_radius(balanced_mixing(which).weights) for which in (network, other))
+    assert there == pytest.approx(one, rel=1e-9)
+
+
+def test_a_cycle_in_one_direction_in_closed_form() -> None:
+    """Half own, half from the node before: l = (3 + e^(2 pi i k/n))/4, and s = l + sqrt(l^2 - l)."""
+    nodes = 8
+    weights = csr_array((np.eye(nodes) + np.roll(np.eye(nodes), 1, axis=0)) / 2)
+    values = (3 + np.exp(2j * np.pi * np.arange(1, nodes) / nodes)) / 4
+    root = np.sqrt(values**2 - values)
+    expected = max(np.abs(values + root).max(), np.abs(values - root).max())
+    assert exact_diffusion_radius(weights) == pytest.approx(expected, rel=1e-9)
+    assert expected > 1
+
+
+def test_keeping_more_of_the_own_model_is_stable_sooner() -> None:
+    """Towards the identity the factors of an unstable network come back to 1, from above."""
+    weights = balanced_mixing(first_unstable()).weights.toarray()
+    radii = [exact_diffusion_radius(csr_array((1 - w) * np.eye(6) + w * weights)) for w in (1.0, 0.1, 1e-6)]
+    assert radii[0] > 1.01
+    assert radii[2] == pytest.approx(1, abs=2e-3)
+    assert radii[0] != pytest.approx(radii[1], abs=1e-4)

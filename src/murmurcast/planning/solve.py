@@ -22,7 +22,7 @@ from murmurcast.planning.power.certified import certified_alpha, certified_noise
 from murmurcast.planning.power.largest_sum import largest_sum
 from murmurcast.planning.power.least_noise import least_noise
 from murmurcast.planning.power.max_min import even_split, max_min
-from murmurcast.planning.power.per_epoch_limits import Limits, limits
+from murmurcast.planning.power.per_epoch_limits import Limits, limits, unchecked_limits
 from murmurcast.planning.schedule import Schedule
 from murmurcast.planning.setup import Budget, ProblemFacts, Setup, require_facts
 from murmurcast.privacy import certificate
@@ -224,7 +224,8 @@ def _balanced(setup: Setup, mix: _Mix, rule: PowerRule, noise: FloatArray | None
         found = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta, setup.curve)
         return _Solution(alpha, found, theta, made, z)
     if budget.target == "per-epoch":
-        within = limits(
+        # Where even the least alphas are too much, the epsilon that this shape needs is larger than theirs.
+        within = unchecked_limits(
             *(setup.network, noise, setup.sensitivity, theta),
             *(budget.epsilon, budget.delta, rule.minimum, rule.maximum),
         )

@@ -93,3 +93,75 @@ def test_a_quiet_start_costs_the_same() -> None:
     assert quiet.schedule.noise_schedule[0] == 0
     np.testing.assert_allclose(quiet.noise_to_step, loud.noise_to_step, rtol=1e-12)
     np.testing.assert_allclose(quiet.certificate.mu, loud.certificate.mu, rtol=1e-12)
+
+
+FLOOR = 0.05
+LITTLE: dict[str, dict[str, Any]] = {
+    "noise given": {"noise": 5.0, "minimum": FLOOR},
+    "per epoch": {"noise": 0.5, "target": "per-epoch", "minimum": FLOOR},
+}
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("case", LITTLE)
+def test_the_smallest_epsilon_is_the_smallest(case: str, seed: int) -> None:
+    """With it the split stands at its floor, and a hair less is refused again."""
+    network = asymmetric_network(seed, 5)
+    with pytest.raises(Infeasible, match="no balanced power split") as raised:
+        planned(network, epsilon=0.01, **LITTLE[case])
+    smallest = raised.value.smallest_epsilon
+    if not np.isfinite(smallest):
+        assert "no epsilon is feasible" in raised.value.hint
+        return
+    plan = planned(network, epsilon=smallest, **LITTLE[case])
+    assert plan.alpha.min() == pytest.approx(FLOOR, rel=1e-6)
+    with pytest.raises(Infeasible):
+        planned(network, epsilon=smallest * 0.999, **LITTLE[case])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_more_epsilon_never_gives_less(case: str) -> None:
+    network = asymmetric_network(1, 5)
+    plans = [planned(network, epsilon=epsilon, minimum=1e-4, **CASES[case]) for epsilon in (2.0, 3.0, 4.0)]
+    if case == "noise found":
+        noise = [plan.noise_to_step for plan in plans]
+        assert (noise[0] > noise[1]).all()
+        assert (noise[1] > noise[2]).all()
+        return
+    shapes = [plan.alpha / plan.alpha.max() for plan in plans]
+    np.testing.assert_allclose(shapes[0], shapes[2], rtol=1e-12)  # the level moves, never the shape
+    levels = [plan.alpha.max() for plan in plans]
+    assert levels == sorted(levels)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_relabelling_nodes_permutes_the_split(case: str) -> None:
+    network, order = asymmetric_network(2, 5), np.array([4, 2, 0, 1, 3])
+    other = mc.Network(gains=network.gains.toarray()[np.ix_(order, order)], power=network.power[order])
+    one, there = (planned(which, minimum=1e-4, **CASES[case]) for which in (network, other))
+    np.testing.assert_allclose(there.alpha, one.alpha[order], rtol=1e-9)
+    np.testing.assert_allclose(there.noise_to_step, one.noise_to_step[order], rtol=1e-9)
+
+
+def test_noise_that_is_found_keeps_shares_within_their_bounds() -> None:
+    """A mean that would push somebody over the top, or below the floor, is not reached."""
+    network = asymmetric_network(1, 5)
+    top, bottom = planned(network, alpha=0.9, maximum=0.9), planned(network, alpha=0.011, minimum=0.011)
+    assert top.alpha.max() == pytest.approx(0.9)
+    assert top.alpha.mean() < 0.9
+    assert bottom.alpha.min() == pytest.approx(0.011)
+    assert bottom.alpha.mean() > 0.011
+
+
+@pytest.mark.parametrize("objective", ["sum", "balanced"])
+def test_a_plan_knows_whether_exact_diffusion_is_stable_on_its_weights(objective: Any) -> None:
+    """The largest factor of disagreement but the two of consensus, written out."""
+    for seed in range(5):
+        network = asymmetric_network(seed, 5)
+        plan = mc.plan(
+            *(network, CLIP, mc.Budget(epsilon=3.0), mc.Schedule(epochs=4)), power=mc.PowerRule(objective=objective)
+        )
+        half = (np.eye(5) + plan.mixing.weights.toarray()) / 2
+        factors = np.linalg.eigvals(np.block([[2 * half, -half], [np.eye(5), np.zeros((5, 5))]]))
+        assert plan.exact_diffusion_radius == pytest.approx(np.sort(np.abs(factors))[-3], abs=1e-6)
+        assert mc.power_controlled_diffusion(plan).is_as_proved == (plan.exact_diffusion_radius < 1)

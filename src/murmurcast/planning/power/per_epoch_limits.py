@@ -74,6 +74,22 @@ def limits(
     ceiling: float,
 ) -> Limits:
     """The limits eps_ij <= epsilon of one epoch; an error that names the worst link where they cannot hold."""
+    result = unchecked_limits(network, noise_to_step, sensitivity, theta, epsilon, delta, floor, ceiling)
+    _require_feasible(result, epsilon)
+    return result
+
+
+def unchecked_limits(
+    network: Network,
+    noise_to_step: FloatArray,
+    sensitivity: FloatArray,
+    theta: float,
+    epsilon: float,
+    delta: float,
+    floor: float,
+    ceiling: float,
+) -> Limits:
+    """The same limits, whether or not every alpha at its minimum keeps to them."""
     _check.fraction(delta=delta)
     _check.split(minimum=floor, maximum=ceiling)
     _check.above_zero(epsilon=epsilon, theta=theta, noise_to_step=noise_to_step, sensitivity=sensitivity)
@@ -84,9 +100,7 @@ def limits(
     kappa = gaussian.classical_epsilon(sensitivity * theta, delta)
     cost = csr_array(diags_array(1 / noise) @ strength @ diags_array((kappa / epsilon) ** 2))
     ends = (np.full(network.nodes, floor), np.full(network.nodes, ceiling))
-    result = Limits(share, cost, *ends)
-    _require_feasible(result, epsilon)
-    return result
+    return Limits(share, cost, *ends)
 
 
 def sparse(limits: Limits) -> SparseLimits:
