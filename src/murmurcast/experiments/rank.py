@@ -252,7 +252,7 @@ def _read(path: Path, key: str) -> Score | None:
     try:
         values = json.loads(path.read_bytes())
         return Score.from_dict(values["score"]) if values["key"] == key else None
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
         return None
 
 
