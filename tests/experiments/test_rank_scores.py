@@ -241,3 +241,14 @@ def test_trials_are_the_grid_and_then_the_surroundings_of_its_best(monkeypatch: 
     middle = min(steps, key=lambda step: abs(math.log(step / 0.3)))
     np.testing.assert_allclose([one.step for one in found[-2:]], ranks.around(middle))
     assert all(one.options == {"shared_to_own": 10.0} for one in found[-2:])
+
+
+def test_keys_change_with_the_code_of_a_users_own_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    home = tmp_path / "ranked_method.py"
+    lines = "import murmurcast as mc\ndef mine(plan: mc.Plan) -> object:\n    return mc.noiseless(plan)\n"
+    found = []
+    for text in (lines, lines, lines + "# another\n"):
+        home.write_text(text)
+        found.append(key(method="ranked_method:mine"))
+    assert found[0] == found[1] != found[2]
