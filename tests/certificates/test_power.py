@@ -82,3 +82,44 @@ def test_numbers_that_are_none_need_a_model_that_diverged() -> None:
     models = run.published.copy()
     models[0, 0] = np.nan
     require_noise_sent(replace(run, published=models), ledger, claimed)
+
+
+def quiet_start(ledger: Any, epochs: Any) -> FloatArray:
+    return np.asarray(claimed(ledger, epochs) * (epochs[:, None] > 1))
+
+
+def test_the_first_message_may_be_sent_without_noise() -> None:
+    """Whatever its power is: the start is public, and may be loud or 0."""
+    squares = np.full((SEEDS, EPOCHS, NODES), float(DIM))
+    for first in (0.0, 1e-9, 1.0, 1e9):
+        squares[:, 0] = first
+        require_noise_sent(*sent(squares), quiet_start)
+
+
+def test_later_messages_may_not_be_sent_without_noise() -> None:
+    squares = np.full((SEEDS, EPOCHS, NODES), float(DIM))
+
+    def quiet_second(ledger: Any, epochs: Any) -> FloatArray:
+        return np.asarray(claimed(ledger, epochs) * (epochs[:, None] > 2))
+
+    with pytest.raises(Altered, match="where the ledger has none"):
+        require_noise_sent(*sent(squares), quiet_second)
+
+
+def test_a_quiet_start_counts_as_no_draw_of_noise() -> None:
+    """The quantile is that of one epoch fewer: what is just enough then would be too little for all epochs."""
+    freedom = DIM * (EPOCHS - 1) * SEEDS
+    least = stats.chi2.ppf(FALSE_ALARM / 2 / NODES, freedom) / ((EPOCHS - 1) * SEEDS)
+    squares = np.full((SEEDS, EPOCHS, NODES), float(DIM))
+    squares[:, 0], squares[:, 1:, 1] = 1e6, least * 1.001
+    require_noise_sent(*sent(squares), quiet_start)
+    squares[:, 1:, 1] = least * 0.99
+    with pytest.raises(Altered, match=f"node 1 sent .* and {freedom} draws"):
+        require_noise_sent(*sent(squares), quiet_start)
+
+
+def test_a_loud_start_does_not_hide_that_noise_was_not_sent() -> None:
+    squares = np.full((SEEDS, EPOCHS, NODES), 1e-6 * DIM)
+    squares[:, 0] = 1e6
+    with pytest.raises(Altered, match="the noise in the ledger was not sent"):
+        require_noise_sent(*sent(squares), quiet_start)

@@ -19,8 +19,9 @@ def test_every_method_is_listed_with_what_it_promises() -> None:
     by_name = {one["name"]: one for one in found}
     assert by_name["power-controlled"]["promises"] == "against everybody"
     assert by_name["power-controlled"]["options"]["publish"] == {"default": "last", "choices": ["last", "average"]}
-    assert by_name["mped2fl"]["promises"] is None
-    assert "no noise" in by_name["mped2fl"]["reason"]
+    assert by_name["noiseless"]["promises"] is None
+    assert "no noise" in by_name["noiseless"]["reason"]
+    assert "no noise" in by_name["mped2fl"]["otherwise"]
     assert by_name["decor"]["options"]["shared_to_own"] == {"default": 10.0, "choices": None}
     for one in found:
         assert (one["promises"] is None) != (one["reason"] is None)

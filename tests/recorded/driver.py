@@ -16,6 +16,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from itertools import product
@@ -149,6 +150,8 @@ def _algorithm(case: Case, problem: Any) -> Any:
         ),
         mc.Schedule(epochs=EPOCHS, step=0.6),
     )
+    if case.method in ("mped2fl", "ped2fl"):
+        plan = replace(plan, noise_is_automatic=False)  # recorded with the plan's noise, as if it had been given
     options: dict[str, str] = {"own": {"gradient_at": "own"}, "average": {"publish": "average"}}.get(case.special, {})
     return METHODS[case.method](plan, **options)
 

@@ -106,12 +106,7 @@ class Method(NamedTuple):
         """Its options."""
         hints = get_type_hints(self.make)
         return tuple(
-            Option(
-                name,
-                get_args(hints[name]) if get_origin(hints[name]) is Literal else (),
-                parameter.default,
-                hints[name] == NumberPerNode,
-            )
+            _option(self.name, name, hints.get(name), parameter.default)
             for name, parameter in inspect.signature(self.make).parameters.items()
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         )
@@ -128,3 +123,15 @@ class Method(NamedTuple):
             elif not all(map(_is_number, value if known[name].per_node and isinstance(value, list) else [value])):
                 raise Error(f"{name} is {value!r:.60}, expected a number", hint="give a number, without quotes")
         return given
+
+
+def _option(method: str, name: str, hint: Any, default: Any) -> Option:
+    """One keyword of a factory; a word is known by its `Literal`, and anything else is a number."""
+    choices = get_args(hint) if get_origin(hint) is Literal else ()
+    if not (default in choices if choices else _is_number(default)):
+        told = "no default" if default is inspect.Parameter.empty else f"the default {default!r:.60}"
+        raise Error(
+            f"the option {name} of {method} has {told}, expected {' or '.join(choices) or 'a number'}",
+            hint="give it a number as default, or annotate it as Literal of the words that it may be",
+        )
+    return Option(name, choices, default, hint == NumberPerNode)

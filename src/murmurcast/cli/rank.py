@@ -114,7 +114,8 @@ def _show_table(
 ) -> None:
     from murmurcast.reports.ranking import cells, headings
 
-    _show_rows(console, title, [*cells(scores), *cells(below, ranked=False)], headings(ranking))
+    rows = [*cells(ranking, scores), *cells(ranking, below, ranked=False)]
+    _show_rows(console, title, rows, headings(ranking))
 
 
 def _show_rows(console: "Console", title: str, rows: "list[Row]", heads: tuple[str, ...], note: str = "") -> None:

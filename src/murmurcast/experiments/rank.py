@@ -1,6 +1,7 @@
 """Ranks every method that can run on an experiment's network and problem, at equal cost and tuned alike."""
 
 import hashlib
+import inspect
 import json
 import math
 import re
@@ -243,8 +244,15 @@ def _key(job: _Job, place: _Place) -> str:
     steps = Steps(max(2, place.uses // place.uses_per_epoch), 1.0, "constant")
     text = entered(job.experiment, place.contender, place.epsilon, steps).as_toml()
     tried = (lengths_in_steps(nodes), method.decays, dict(method.tries), TUNING_SEEDS, job.options.seeds)
-    words = (_FORMAT, version("murmurcast"), job.data, text, place.against, place.uses, place.uses_per_epoch, tried)
+    code = (_FORMAT, version("murmurcast"), _own_code(method))
+    words = (code, job.data, text, place.against, place.uses, place.uses_per_epoch, tried)
     return hashlib.sha256(repr(words).encode()).hexdigest()
+
+
+def _own_code(method: Method) -> str:
+    """The hash of the file that a user's own method is in; of the house's, the version tells."""
+    path = None if method.name in registry.NAMES else inspect.getsourcefile(inspect.unwrap(method.make))
+    return "" if path is None else hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _read(path: Path, key: str) -> Score | None:
@@ -252,7 +260,7 @@ def _read(path: Path, key: str) -> Score | None:
     try:
         values = json.loads(path.read_bytes())
         return Score.from_dict(values["score"]) if values["key"] == key else None
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
         return None
 
 

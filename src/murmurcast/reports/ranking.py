@@ -78,9 +78,9 @@ def page_of(ranking: Ranking) -> str:
     return render(f"Methods ranked on {ranking.name}", lead, sections)
 
 
-def cells(scores: tuple[Score, ...], *, ranked: bool = True) -> list[Row]:
+def cells(ranking: Ranking, scores: tuple[Score, ...], *, ranked: bool = True) -> list[Row]:
     """One row per score, under `HEADINGS`; those that are not ranked have no place."""
-    return [(str(place) if ranked else "", *_cells(score)) for place, score in enumerate(scores, 1)]
+    return [(str(place) if ranked else "", *_cells(ranking, score)) for place, score in enumerate(scores, 1)]
 
 
 def headings(ranking: Ranking, of: tuple[str, ...] = HEADINGS) -> tuple[str, ...]:
@@ -111,11 +111,11 @@ def clearly_ahead(first: Score, other: Score) -> bool:
     return bool(abs(first.mean - other.mean) > 2 * error or not np.isfinite(other.mean))
 
 
-def _cells(score: Score) -> Row:
+def _cells(ranking: Ranking, score: Score) -> Row:
     chosen = "".join(f", {name} {value:g}" for name, value in score.options.items())
     edge = ", end of the grid" if score.at_edge else ""
     step = f"{score.decay} {score.step:.3g}{chosen}{edge}"
-    worst = int(np.argmin(score.by_node))
+    worst = int(np.argmin(score.by_node) if ranking.metric == "accuracy" else np.argmax(score.by_node))
     return (
         score.method,
         number(score.mean, ".3f"),
@@ -156,8 +156,8 @@ def _against(ranking: Ranking, against: str) -> Section:
             f"epsilon {epsilon:g} (delta {ranking.delta:g}, unit {ranking.hidden}) against {against}, {uses} uses",
             headings(ranking),
             (
-                *cells(ranking.table(against, epsilon, uses)),
-                *cells(ranking.ceiling(epsilon, uses), ranked=False),
+                *cells(ranking, ranking.table(against, epsilon, uses)),
+                *cells(ranking, ranking.ceiling(epsilon, uses), ranked=False),
             ),
             note,
         )
@@ -170,7 +170,7 @@ def _against(ranking: Ranking, against: str) -> Section:
 
 def _unprotected(ranking: Ranking) -> Section:
     tables = tuple(
-        Table(f"No privacy, {uses} channel uses", headings(ranking), tuple(cells(ranking.unprotected(uses))))
+        Table(f"No privacy, {uses} channel uses", headings(ranking), tuple(cells(ranking, ranking.unprotected(uses))))
         for uses in ranking.uses
     )
     return Section("No privacy", (Text(("What is reached where nothing is promised.",)), *tables), "no-privacy")
@@ -230,7 +230,7 @@ def _bars(ranking: Ranking, against: str) -> go.Figure:
     """Methods from the best on top, by their mean over all budgets; one bar per budget."""
     budgets = list(product(ranking.epsilons, ranking.uses))
     tables = [{score.method: score for score in ranking.table(against, *budget)} for budget in budgets]
-    methods = sorted({name for table in tables for name in table}, key=lambda name: _overall(tables, name))
+    methods = sorted({name for table in tables for name in table}, key=lambda name: _overall(ranking, tables, name))
     figure = go.Figure()
     for place, ((epsilon, uses), table) in enumerate(zip(budgets, tables, strict=True)):
         found = [table[name] for name in methods if name in table]
@@ -248,7 +248,8 @@ def _bars(ranking: Ranking, against: str) -> go.Figure:
     return figure.update_layout(height=120 + len(methods) * (14 + 9 * len(budgets)))
 
 
-def _overall(tables: list[dict[str, Score]], name: str) -> float:
-    return float(
-        np.mean([table[name].mean for table in tables if name in table and np.isfinite(table[name].mean)] or [0])
-    )
+def _overall(ranking: Ranking, tables: list[dict[str, Score]], name: str) -> float:
+    """The larger the better; below all where every run diverged."""
+    means = [table[name].mean for table in tables if name in table and np.isfinite(table[name].mean)]
+    sign = 1 if ranking.metric == "accuracy" else -1
+    return sign * float(np.mean(means)) if means else -np.inf
