@@ -104,10 +104,11 @@ def mped2fl(
     gains = network.gains
     sender = np.repeat(np.arange(network.nodes), np.diff(gains.indptr))
     power = network.power[sender]
-    alpha = share_of_power(compensation[gains.indices] / gains.data, power)  # of the links, sender by sender
+    alpha = np.minimum((compensation[gains.indices] / gains.data) ** 2 / power, 1.0)  # of the links, sender by sender
+    bare = share_of_power(compensation[gains.indices] / gains.data, power)
     with np.errstate(divide="ignore"):
         hidden_by = np.asarray(
-            np.bincount(sender, alpha / (1 - alpha)), np.float64
+            np.bincount(sender, bare / (1 - bare)), np.float64
         )  # sum of 1/s^2 over a node's links, at q std = 1
     own_weight, steps = 1 - network.degree / normaliser, step_factor * plan.schedule.steps
     own = Memory(own_weight, seen_by(gradient_at, own_weight, smoothness), sent_next(steps))

@@ -43,14 +43,12 @@ def methods(
         return
     from murmurcast.cli import _tables
 
-    rows = [
-        (method.name, method.summary, _promise(method), method.uses, method.needs or "any network") for method in listed
-    ]
+    rows = [(method.name, method.summary, _promise(method), method.uses) for method in listed]
     note = (
         "uses: of the channel per epoch, by air. slots: as many as receivers (or senders) need that may not be served "
-        "at once.\nOptions, equations and references: murmurcast methods METHOD"
+        "at once.\nEquations, needs, options and references: murmurcast methods METHOD"
     )
-    headings = ("method", "what it does", "promise", "uses", "needs")
+    headings = ("method", "what it does", "promise", "uses")
     _tables.show_table(_tables.console(), "Methods", rows, headings, note)
 
 
