@@ -183,3 +183,11 @@ def test_given_noise_is_the_own_noise_or_is_refused() -> None:
         mc.decor(setup_of(noise_to_step=least / 3), weights="sinkhorn")
     again = mc.decor(setup_of(noise_to_step=least / 3, epsilon=raised.value.smallest_epsilon), weights="sinkhorn")
     assert again.is_as_proved
+
+
+def test_given_noise_on_rows_is_shared_out_over_how_much_nodes_count() -> None:
+    """n_i/D_i with D = K pi: the weighed mean of own noise is that of equal nodes."""
+    own = mc.decor(setup_of(noise_to_step=500.0)).rounds[0].sending.own[0]
+    pi = left_perron(row_weights(two_way()))
+    np.testing.assert_allclose(own, 500.0 / (NODES * pi), rtol=1e-9)
+    np.testing.assert_allclose(pi * own, 100.0, rtol=1e-9)
