@@ -88,7 +88,7 @@ def test_names_of_methods_stay_text() -> None:
 
 def test_rows_have_a_place_epochs_and_what_was_chosen() -> None:
     found = ranking()
-    rows = [words(row) for row in pages.cells(found.table("everybody", 1.0, 40))]
+    rows = [words(row) for row in pages.cells(found, found.table("everybody", 1.0, 40))]
     assert [row[:2] for row in rows] == [
         ["1", "private-exact-diffusion"],
         ["2", "power-controlled"],
@@ -99,9 +99,9 @@ def test_rows_have_a_place_epochs_and_what_was_chosen() -> None:
     assert rows[3][-1] == "constant 0.1, end of the grid"
     assert rows[0][2:7] == ["0.450", "0.014", "0.350", "1", "everybody"]
     assert len(rows[0]) == len(pages.headings(found))
-    (ceiling,) = pages.cells(found.ceiling(1.0, 40), ranked=False)
+    (ceiling,) = pages.cells(found, found.ceiling(1.0, 40), ranked=False)
     assert words(ceiling)[0] == ""
-    (free,) = pages.cells(found.unprotected(40), ranked=False)
+    (free,) = pages.cells(found, found.unprotected(40), ranked=False)
     assert words(free)[5:7] == ["none", "nobody"]
 
 

@@ -126,7 +126,7 @@ def diffusing(
         raise Error(
             f"{name} is unstable on this network: disagreement grows by {radius:.4g} in every epoch, however small the "
             "step, because gains differ too much around a cycle",
-            hint='set weights = "metropolis" with access = "orthogonal", or use another method',
+            hint='with two-way links, set weights = "metropolis" and access = "orthogonal"; or use another method',
         )
     nodes = setup.network.nodes
     divisor = nodes * perron(by.weights) if weights == "row" else np.ones(nodes)

@@ -49,7 +49,8 @@ def row_stochastic_laplace(
         setup: Network, schedule and budget; of a plan also the power split.
         gradient_at: "mixed", the public mixed point, which unit record needs; or "own", the literature's.
         calibration: "certified": the least noise whose certificate meets the budget. "l1": as the literature does, by
-            the L1 norm and adding up epsilons, which is far more noise and costs less than was asked for.
+            the L1 norm and adding up epsilons, which for models of any size is far more noise and costs less than was
+            asked for; never less noise than the budget needs.
         access: How neighbours are heard.
         step_factor: Of the steps.
         publish: "last", the newest mixed point, or "average" of all of them.
@@ -71,7 +72,7 @@ def row_stochastic_laplace(
     push = steps[:, None] / row_of(receiving.z, np.arange(1, len(steps) + 1))
     unit = gossip.gossip_releases(setup, push, np.ones(setup.network.nodes), LAPLACE)
     least = gossip.noise_for(setup, "row-stochastic-laplace", unit)
-    noise = least if calibration == "certified" else _by_l1(setup, push)
+    noise = least if calibration == "certified" or _is_given(setup) else np.maximum(least, _by_l1(setup, push))
     step = step_at_mixed if gradient_at == "mixed" else step_at_own
     draws = {"noise": Draw(law="laplace")}
     only = Round("model", by.channel, draws, gossip.sending(by, setup, noise), receiving, gossip.say, step)
@@ -87,6 +88,11 @@ def row_stochastic_laplace(
             releases,
         )
     )
+
+
+def _is_given(setup: Setup) -> bool:
+    """Whether the noise is a number of the schedule, which no calibration changes."""
+    return not (setup.schedule.noise_to_step is None or isinstance(setup.schedule.noise_to_step, str))
 
 
 def _by_l1(setup: Setup, push: FloatArray) -> FloatArray:
