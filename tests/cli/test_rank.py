@@ -96,3 +96,45 @@ def test_the_shipped_example_is_sparse_and_asymmetric() -> None:
     assert network.nodes == 10
     assert (gains > 0).sum() == 2 * 14
     assert not (gains == gains.T)[gains > 0].any()
+
+
+QUADRATIC = "[network]\ntopology = 'ring'\nnodes = 3\n[problem]\nkind = 'quadratic'\n[privacy]\nepsilon = 1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        (TINY, ("--epsilon", "0"), "epsilon is 0"),
+        (TINY, ("--epsilon", "nan"), "epsilon is nan"),
+        (TINY, ("--epsilon", "much"), "--epsilon"),
+        (TINY, ("--epsilon", "1", "--epsilon", "1"), "epsilons is (1.0, 1.0)"),
+        (TINY, ("--uses", "1"), "uses is 1"),
+        (TINY, ("--uses", "2.5"), "--uses"),
+        (TINY, ("--seeds", "1001"), "seeds is 1001, more than 1000"),
+        (TINY, ("--methods", "power-controlled,decorr"), 'no method "decorr"'),
+        (TINY, ("--methods", "no_such_module:mine"), "no_such_module"),
+        (QUADRATIC, (), 'problem.kind is "quadratic"'),
+    ],
+)
+def test_refusals_name_what_is_wrong_and_keep_nothing(
+    tmp_path: Path, text: str, words: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "tiny.toml").write_text(text)
+    assert said in commands.refused(commands.run("rank", "tiny.toml", *words, cwd=tmp_path))
+    assert not (tmp_path / "rankings").exists()
+
+
+def test_where_nothing_can_be_ranked_it_says_why_and_shows_no_table(tmp_path: Path) -> None:
+    """Uses below two epochs, a method that promises nothing, and one that sends nothing."""
+    (tmp_path / "tiny.toml").write_text(TINY)
+    names = "private-gradient-tracking,dsgd,local-only"
+    done = commands.run("rank", "tiny.toml", "--uses", "3", "--epsilon", "2", "--methods", names, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    shown = " ".join(done.stdout.split())
+    assert "two epochs need 4 channel uses, and there are 3" in shown
+    assert "nothing is promised: " in shown
+    assert "nothing is sent, and nothing published" in shown
+    assert "Against " not in shown
+    assert {path.name for path in (tmp_path / "rankings" / "tiny").glob("*.*")} == {"ranking.html", "ranking.json"}
+    kept = json.loads((tmp_path / "rankings" / "tiny" / "ranking.json").read_text())
+    assert (kept["scores"], kept["tables"], len(kept["left_out"])) == ([], [], 3)

@@ -5,12 +5,12 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import murmurcast as mc
 from murmurcast._json import json_text
 from murmurcast.experiments import rank as ranks
+from murmurcast.experiments.fair_terms import around, lengths_in_steps
 from murmurcast.experiments.load import parse
 from murmurcast.runs.ranking import NOBODY, Score, Trial
 from tests.experiments.test_rank import TEXT
@@ -234,12 +234,12 @@ def test_trials_are_the_grid_and_then_the_surroundings_of_its_best(monkeypatch: 
 
     monkeypatch.setattr(ranks, "_trial", trial)
     found = list(ranks._trials(job, place, 6))
-    steps = ranks.lengths_in_steps(3)
+    steps = lengths_in_steps(3)
     assert len(found) == 3 * len(steps) + 2
     assert {one.options["shared_to_own"] for one in found} == {1.0, 10.0, 100.0}
     assert {one.step for one in found[:-2]} == set(steps)
     middle = min(steps, key=lambda step: abs(math.log(step / 0.3)))
-    np.testing.assert_allclose([one.step for one in found[-2:]], ranks.around(middle))
+    assert [one.step for one in found[-2:]] == pytest.approx(list(around(middle)))
     assert all(one.options == {"shared_to_own": 10.0} for one in found[-2:])
 
 

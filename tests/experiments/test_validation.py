@@ -1,6 +1,7 @@
 """The validation part: of every node, of the training part alone, and the same every time."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +17,10 @@ def numbered(*sizes: int) -> mc.SoftmaxRegression:
     """Record r has r as its first feature, and the test part has negative ones: each is known by its face."""
     records = sum(sizes)
     made = mc.datasets.logistic(examples=100, features=2, classes=2, seed=3)
-    features, tests = (np.array(made.features[:count], np.float64) for count in (records, TESTS))
+    features, tests = (np.array(made.features[:count]) for count in (records, TESTS))
     features[:, 0], tests[:, 0] = np.arange(records), -1 - np.arange(TESTS)
-    targets = np.arange(records) % 2
-    unseen = {"test_features": tests, "test_targets": np.zeros(TESTS, targets.dtype)}
+    targets = np.arange(records, dtype=np.int32) % np.int32(2)
+    unseen: dict[str, Any] = {"test_features": tests, "test_targets": np.zeros(TESTS, targets.dtype)}
     dataset = replace(made, features=features, targets=targets, **unseen)
     order = np.random.default_rng(1).permutation(records)  # nodes hold what is theirs in any order
     rows = tuple(np.split(order, np.cumsum(sizes)[:-1]))
@@ -27,7 +28,7 @@ def numbered(*sizes: int) -> mc.SoftmaxRegression:
 
 
 def faces(features: object) -> list[int]:
-    return np.asarray(features)[:, 0].astype(int).tolist()
+    return [int(face) for face in np.asarray(features)[:, 0]]
 
 
 @pytest.fixture(scope="module")

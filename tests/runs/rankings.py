@@ -63,5 +63,5 @@ def full(**changed: Any) -> Ranking:
             ]
     scores += [score("open", 0.97, epsilon=None, certified=None, against=NOBODY, uses=uses) for uses in USES]
     left_out = (LeftOut("one-gain", "gains differ"),)
-    given = {"epsilons": EPSILONS, "uses": USES, "left_out": left_out}
-    return ranking(*scores, **(given | changed))
+    plain: dict[str, Any] = {"epsilons": EPSILONS, "uses": USES, "left_out": left_out}
+    return ranking(*scores, **(plain | changed))

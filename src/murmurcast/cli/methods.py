@@ -55,7 +55,7 @@ def methods(
 def _show_one(method: "Method") -> None:
     from murmurcast.cli import _tables
 
-    console = _tables.console()
+    console, options = _tables.console(), method.options
     module = inspect.getmodule(method.make)
     console.print(inspect.cleandoc((module.__doc__ if module else None) or method.summary), markup=False)
     lines = {
@@ -69,8 +69,8 @@ def _show_one(method: "Method") -> None:
     for word, text in lines.items():
         if text:
             console.print(f"{word:10} {text}", markup=False)
-    if method.options:
-        rows = [(option.name, _default(option), " | ".join(option.choices) or "number") for option in method.options]
+    if options:
+        rows = [(option.name, _default(option), " | ".join(option.choices) or "number") for option in options]
         _tables.show_table(console, "Options", rows, ("option", "default", "may be"), "in [algorithm] of a file")
 
 
