@@ -196,14 +196,14 @@ def test_minibatches_are_granted_to_the_attacker() -> None:
     algorithm = power_controlled(planned(problem, asymmetric_network(5, 4), unit="record"))
     found = audit(algorithm, problem, runs=80)
     assert found.verdict == "not falsified"
-    assert max(attack.mu for attack in found.attacks) > 0.4 * found.mu_promised
+    assert max(attack.mu for attack in found.attacks) > 0.45 * found.mu_promised
 
 
 def test_own_points_are_followed_at_node_level() -> None:
     algorithm = power_controlled(claimed().plan, gradient_at="own")
     found = audit(algorithm, bowls(5), runs=RUNS)
     assert found.verdict == "not falsified"
-    assert max(attack.mu for attack in found.attacks) > 0.4 * found.mu_promised
+    assert max(attack.mu for attack in found.attacks) > 0.65 * found.mu_promised
 
 
 class Unclipped(SoftmaxRegression):
@@ -322,7 +322,7 @@ def test_secure_noise_is_attacked_as_it_is_sent() -> None:
     found = audit(power_controlled(made), problem, runs=60)
     assert found.verdict == "not falsified"
     assert found.worst.epsilon == pytest.approx(2.0, rel=1e-6)
-    assert max(attack.mu for attack in found.attacks) > 0.3 * found.mu_promised
+    assert max(attack.mu for attack in found.attacks) > 0.42 * found.mu_promised
 
 
 def test_ends_fixed_beforehand_are_attacked_as_they_are() -> None:
@@ -330,13 +330,13 @@ def test_ends_fixed_beforehand_are_attacked_as_they_are() -> None:
     options = AuditOptions(confidence=0.95)
     stopped = audit(with_ends(algorithm, stop_after=4), problem, runs=200, target=TARGET, options=options)
     assert stopped.verdict == "not falsified"
-    assert 0.2 * stopped.mu_promised < max(attack.mu for attack in stopped.attacks) < mu_promised()
+    assert 0.3 * stopped.mu_promised < max(attack.mu for attack in stopped.attacks) < mu_promised()
     silent = audit(with_ends(algorithm, drops={TARGET: 1}), problem, runs=20, target=TARGET)
     assert (silent.mu_promised, silent.verdict) == (0.0, "not falsified")
     dropped = audit(with_ends(algorithm, drops={TARGET: 5}), problem, runs=200, target=TARGET, options=options)
     assert [attack.adversary for attack in dropped.attacks] == ONLY_THE_EAVESDROPPER
     assert (dropped.verdict, dropped.warnings) == ("not falsified", ())
-    assert 0.2 * dropped.mu_promised < dropped.attacks[0].mu < dropped.mu_promised < mu_promised()
+    assert 0.5 * dropped.mu_promised < dropped.attacks[0].mu < dropped.mu_promised < mu_promised()
 
 
 def test_a_coalition_that_cannot_attack_is_a_warning() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.noiseless import noiseless
 from murmurcast.audits.audit import audit
 from murmurcast.audits.claims import carries_out, claim, takes_private_gradients
 from murmurcast.audits.laplace_readings import as_normal, clipped, variance_as_normal
@@ -74,7 +75,7 @@ def test_where_gradients_are_taken_is_asked_of_functions(variant: str) -> None:
 
 def test_only_algorithm_1_is_taken_for_algorithm_1() -> None:
     """Receivers filter by the plan: whoever carries out something else must not be filtered so."""
-    for algorithm in (claimed(), claimed_of_records()):
+    for algorithm in (claimed(), claimed_of_records(), noiseless(claimed().plan)):
         nodes = np.arange(algorithm.plan.network.nodes)
         assert carries_out(algorithm, algorithm.plan, claim(algorithm, nodes, np.ones(len(nodes))))
     for variant in ("ped2fl", "power-controlled-diffusion"):

@@ -133,12 +133,13 @@ def carries_out(algorithm: Algorithm, plan: Plan, claims: Claims) -> bool:
         return False
     push = (plan.schedule.steps[:, None] / plan.z)[:, nodes] * claims.change
     push = np.concatenate([np.zeros((1, len(nodes))), -push[:-1]])
-    std = claims.std[:, :, 0].T / amplitude
+    std, scale = claims.std[:, :, 0].T / amplitude, claims.scale[:, :, 0].T
+    moved = claims.shift[:, :, 0].T * np.where(np.isfinite(scale), scale, 0.0) / amplitude
     with jax.enable_x64(True):
         heard, kept = (_own_after(algorithm, one, nodes, *part) for part in ((0.0, 1.0), (1.0, 0.0)))
     return bool(
-        np.allclose(std, plan.effective_noise[:, nodes], rtol=1e-6)
-        and np.allclose(claims.shift[:, :, 0].T * np.where(std > 0, std, 1.0), np.where(std > 0, push, 0.0), rtol=1e-6)
+        (np.allclose(std, plan.effective_noise[:, nodes], rtol=1e-6) or not std.any())
+        and np.allclose(moved, push, rtol=1e-6)
         and np.allclose(heard, 1 / (plan.mixing.compensation * plan.mixing.normaliser)[nodes], rtol=1e-6)
         and np.allclose(kept * amplitude, plan.mixing.weights.diagonal()[nodes], rtol=1e-6)
     )

@@ -175,6 +175,7 @@ def _as_dict(found: "Audit", experiment: "Experiment") -> dict[str, Any]:
         "epsilon_promised": found.worst.epsilon,
         "epsilon_whole": found.worst.epsilon_whole,
         "promises": [promise._asdict() for promise in found.promises],
+        "weaker": [promise._asdict() for promise in found.weaker],
         "attacks": attacks,
         "checks": [check._asdict() for check in found.checks],
         "clip": found.clip,
