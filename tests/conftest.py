@@ -1,7 +1,7 @@
 """Networks to test on, asymmetric, so that a transposed index cannot pass; and algorithms with parts exchanged."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -47,3 +47,15 @@ def prepare_once(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture
 def make_network() -> MakeNetwork:
     return asymmetric_network
+
+
+def slow_but_every(nth: int, cases: Iterable[Any]) -> list[Any]:
+    """Cases of which every nth is tried by default; the others take minutes together, and run with the slow tests."""
+    return [
+        case if place % nth == 0 else pytest.param(*_parts(case), marks=pytest.mark.slow)
+        for place, case in enumerate(cases)
+    ]
+
+
+def _parts(case: Any) -> tuple[Any, ...]:
+    return case if isinstance(case, tuple) else (case,)

@@ -20,6 +20,7 @@ from murmurcast.cli import main
 from murmurcast.runs.result import Result
 from tests.certificates import forgeries as forge
 from tests.certificates.forgeries import Forge, all_of, in_experiment, in_hdf5, in_ledger, in_run, metric, times, told
+from tests.conftest import slow_but_every
 
 
 class Said(NamedTuple):
@@ -354,7 +355,7 @@ def refused(folder: Path) -> str:
     return lines[0]
 
 
-@pytest.mark.parametrize("name", FORGED)
+@pytest.mark.parametrize("name", slow_but_every(3, FORGED))
 def test_a_forged_folder_is_refused(folder: Path, name: str) -> None:
     FORGED[name](folder / "ours")
     refused(folder / "ours")

@@ -17,7 +17,7 @@ from murmurcast.planning.setup import Budget, ClippedGradients
 from murmurcast.planning.solve import plan as make_plan
 from murmurcast.privacy import certificate, linear
 from murmurcast.privacy.amplification import KAPPAS, spread_and_clean
-from tests.conftest import asymmetric_network
+from tests.conftest import asymmetric_network, slow_but_every
 from tests.planning.test_reference import INSTANCES, experiment_text
 
 Observers = tuple[int, ...]
@@ -118,7 +118,7 @@ def test_equals_the_definition_written_out(seed: int) -> None:
             assert found[target] == pytest.approx(np.sqrt(min(costs)), rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", slow_but_every(4, range(200)))
 def test_lies_between_the_diagnostic_and_the_certificate(seed: int) -> None:
     case = setting(seed, epochs=2 + seed % 7)
     nodes = len(case.weights)
