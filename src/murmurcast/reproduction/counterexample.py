@@ -124,7 +124,7 @@ def run_counterexample(on_stage: Stage = quiet) -> Counterexample:
     kept = _both_worlds(plan, _TRIALS)
     on_stage("attacking")
     attack = attacked(plan, kept, (LOUD,), claim.delta)
-    few = Kept(*(Transcript(*(part[:_CONTROL_TRIALS] for part in world)) for world in kept))
+    few = Kept(*(world.of_seeds(slice(_CONTROL_TRIALS)) for world in kept))
     neighbour = attacked(plan, few, (RELAY,), claim.delta)
     on_stage("running the control")
     safe = certified_plan(claim)

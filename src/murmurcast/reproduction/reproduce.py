@@ -21,6 +21,7 @@ from murmurcast.reproduction.outcome import Reproduction
 from murmurcast.reproduction.settings import GROUP_TITLES, PAPER_BUDGETS, DataName, settings
 from murmurcast.reproduction.theory import run_theory
 from murmurcast.reproduction.training import Run, Watch, train, unwatched
+from murmurcast.reproduction.unequal_data import run_unequal_data
 from murmurcast.runs.result import require_folder, require_place
 
 ENOUGH_SEEDS = 5  # for the comparison of the published setting
@@ -71,11 +72,14 @@ def _made(folder: Path, data: DataName, notice: str, seeds: int, watching: Watch
         theory = run_theory(watching.stage)
     with _timed("counterexample", watching):
         counterexample = run_counterexample(watching.stage)
+    with _timed("unequal data", watching):
+        duels = run_unequal_data(watching.stage)
     made = (
         chapters.accuracy(runs),
         chapters.privacy(runs),
         chapters.theory(theory),
         chapters.corollary(counterexample),
+        chapters.unequal_data(duels),
     )
     return Reproduction(data, seeds, first_lines(notice, seeds, runs), runs, made)
 
