@@ -1,18 +1,23 @@
 """Networks to test on, asymmetric, so that a transposed index cannot pass; and algorithms with parts exchanged."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 from murmurcast.algorithms.base import Algorithm
-from murmurcast.engine.compile_cache import VARIABLE, use_compile_cache
+from murmurcast.engine.compile_cache import use_compile_cache
 from murmurcast.network.graph import Network
 
 MakeNetwork = Callable[[int], Network]
+_MAX_PROGRAM_BYTES = 2**30
 
 
 def asymmetric_network(seed: int, nodes: int | None = None) -> Network:
@@ -35,13 +40,34 @@ def changed(algorithm: Algorithm, **parts: Any) -> Algorithm:
 
 @pytest.fixture(scope="session", autouse=True)
 def prepare_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tests and their commands use the cache of compiled programs that users have; fonts are listed once for all."""
-    folder = use_compile_cache()
-    if folder is not None:  # for commands that have another home
-        os.environ.setdefault(VARIABLE, str(folder.parents[1]))
+    """Tests and their commands keep compiled programs; fonts are listed once for all."""
+    kept = use_compile_cache()
+    if kept is not None:
+        _keep_all_programs(kept.parents[1] / "tests" / kept.name)
     base = tmp_path_factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # one for all workers
     os.environ["MPLCONFIGDIR"] = str(base / "fonts")
+
+
+def _keep_all_programs(folder: Path) -> None:
+    """A cache beside the users': the tests compile more than theirs holds, so that it would forget each in turn.
+
+    Without a bound JAX does not read the age of every entry whenever it adds one. A bound is kept here instead.
+    """
+    size = sum(path.stat().st_size for path in folder.glob("*")) if folder.exists() else 0
+    if size > _MAX_PROGRAM_BYTES and os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0":
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen: dict[str, Any] = {
+        "jax_compilation_cache_dir": str(folder),
+        "jax_compilation_cache_max_size": -1,
+        "jax_persistent_cache_min_compile_time_secs": 0.01,
+        "jax_persistent_cache_min_entry_size_bytes": 0,
+    }
+    for name, value in chosen.items():
+        jax.config.update(name, value)
+        os.environ[name.upper()] = str(value)
+    compilation_cache.reset_cache()
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ LAYERS = (  # folders, and the modules of the ground
     ("errors", "_json", "_progress", "_threads"),
     ("_check", "_files"),
     ("network", "data", "privacy"),
+    ("radio",),
     ("problems",),
     ("planning",),
     ("channels",),

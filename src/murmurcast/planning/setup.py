@@ -16,6 +16,7 @@ from murmurcast.privacy.certificate import Unit, unit_in_words
 from murmurcast.privacy.conversion import Curve, NoiseSource, curve
 from murmurcast.privacy.releases import GAUSSIAN, Law
 from murmurcast.problems.clip import Clip, Clipping
+from murmurcast.radio.settings import Radio
 
 Target = Literal["certificate", "per-epoch"]
 
@@ -157,12 +158,14 @@ class Setup:
         problem: What must be known of the problem.
         budget: What may leak.
         schedule: Epochs, steps and the schedule of the noise.
+        radio: What carries the signals, in physical units; None for the paper's ideal channel without units.
     """
 
     network: Network
     problem: ProblemFacts
     budget: Budget
     schedule: Schedule
+    radio: Radio | None = None
 
     @cached_property
     def sensitivity(self) -> FloatArray:
