@@ -32,7 +32,7 @@ def test_the_rate_is_the_spectral_radius_of_the_whole_map(channel: Channel) -> N
     disagreeing = weights - weights.mean(axis=1, keepdims=True)
     product = np.einsum("nij,nkl->ikjl", disagreeing, disagreeing.conj()).reshape(25, 25) / 400
     exact = np.abs(np.linalg.eigvals(product)).max()
-    assert mean_square.rate(given, REFERENCED, channel, True, 3, 400) == pytest.approx(exact, rel=2e-3)
+    assert mean_square.rate(given, REFERENCED, channel, True, 3, 400) == pytest.approx(exact, rel=1e-7)
 
 
 def test_disagreement_shrinks_at_that_rate() -> None:
@@ -67,7 +67,12 @@ def test_without_fading_weights_that_are_known_shrink_by_their_second_eigenvalue
     reception = Reception("own-slot", 12)
     weights = mean_square.weights(given, reception, STEADY, True, 0, 1)[0]
     second = np.sort(np.abs(np.linalg.eigvals(weights)))[-2]
-    assert mean_square.rate(given, reception, STEADY, draws=1) == pytest.approx(second**2, rel=1e-3)
+    assert mean_square.rate(given, reception, STEADY, draws=1) == pytest.approx(second**2, rel=1e-7)
+
+
+def test_a_single_round_of_exact_averaging_leaves_nothing() -> None:
+    equal = np.full((4, 4), 1.0) - np.eye(4)
+    assert mean_square.rate(equal, Reception("own-slot", 4), STEADY) == pytest.approx(0, abs=1e-9)
 
 
 def test_large_networks_are_refused() -> None:

@@ -16,7 +16,8 @@ from murmurcast.radio.divisor import STEADY, Channel, Reception
 
 MAX_NODES = 60  # of a check: the map is nodes^2 x nodes^2
 DRAWS = 1000
-_STEPS, _TOLERANCE = 200, 1e-4
+_STEPS = 40  # of Arnoldi's iteration
+_NEGLIGIBLE = 1e-10
 
 
 def rate(
@@ -46,16 +47,31 @@ def rate(
         )
     found = weights(arriving, reception, channel, dither, seed, draws)
     disagreeing = found - found.mean(axis=1, keepdims=True)
-    spread = np.eye(nodes) - 1 / nodes + 0j
-    last, ratio = 0.0, 1.0
     with threads_for(nodes):
-        for _ in range(_STEPS):
-            spread = (disagreeing @ spread @ disagreeing.conj().swapaxes(-1, -2)).mean(axis=0)
-            last, ratio = ratio, float(np.trace(spread).real)
-            if ratio == 0 or abs(ratio - last) <= _TOLERANCE * ratio:
-                break
-            spread /= ratio
-    return ratio
+        return _spectral_radius(disagreeing)
+
+
+def _spectral_radius(weights: "np.typing.NDArray[np.complex128]") -> float:
+    """Of X -> mean of W X W*, by Arnoldi's iteration from the identity: the leading X is a covariance, so it is met."""
+    nodes = weights.shape[-1]
+    steps = min(_STEPS, nodes**2)
+    adjoint = weights.conj().swapaxes(-1, -2)
+    basis = np.zeros((steps + 1, nodes**2), np.complex128)
+    basis[0] = np.eye(nodes).ravel() / np.sqrt(nodes)
+    projected = np.zeros((steps + 1, steps), np.complex128)
+    radius = np.inf
+    for step in range(steps):
+        image = (weights @ basis[step].reshape(nodes, nodes) @ adjoint).mean(axis=0).ravel()
+        for _ in range(2):  # twice, so that rounding does not tilt the basis
+            parts = basis[: step + 1].conj() @ image
+            projected[: step + 1, step] += parts
+            image = image - parts @ basis[: step + 1]
+        last, radius = radius, float(np.abs(np.linalg.eigvals(projected[: step + 1, : step + 1])).max())
+        left = float(np.linalg.norm(image))
+        if left < _NEGLIGIBLE or abs(radius - last) < _NEGLIGIBLE:
+            break
+        projected[step + 1, step], basis[step + 1] = left, image / left
+    return radius
 
 
 def weights(
