@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from murmurcast.errors import Error
+from murmurcast.network import topologies
+from murmurcast.network.weights import arriving_amplitudes
 from murmurcast.privacy import linear, linear_radio
 from murmurcast.privacy.linear_radio import RadioNoise
+from murmurcast.radio import divisor
+from murmurcast.radio.divisor import Channel, Reception
 from tests.radio.reference import Instance, instances, require_equal
 
 EPOCHS, NODES = 6, 5
@@ -114,6 +118,21 @@ def test_noise_of_any_receiver_lowers_it_and_a_better_antenna_does_not(seed: int
     assert (bare >= relayed - 1e-12).all()
     assert (relayed >= deaf - 1e-12).all()
     assert deaf[1] < bare[1]
+
+
+def test_fading_raises_what_a_receiver_learns() -> None:
+    network = topologies.ring(6, seed=1)
+    arriving = arriving_amplitudes(network, np.full(6, 0.5))
+    ones = np.ones((20, 6))
+    silent, rng = RadioNoise(0 * ones), np.random.default_rng(0)
+    mean = divisor.expected(arriving, Reception("own-slot", 3), Channel("iid")).toarray()
+    steady = linear_radio.common_direction(mean, (0,), ones, ones, silent)
+    faded = []
+    for _ in range(20):
+        weights = divisor.weights(arriving.toarray() * np.sqrt(rng.standard_exponential((20, 6, 6))), 3)
+        faded.append(linear_radio.common_direction(weights, (0,), ones, ones, silent))
+    np.testing.assert_allclose(steady[[1, 5]], [1.92, 3.14], atol=0.05)
+    np.testing.assert_allclose(np.mean(faded, axis=0)[[1, 5]], [2.47, 3.41], atol=0.1)
 
 
 def test_an_observer_that_hears_nothing_in_an_epoch_learns_from_the_others_only() -> None:
