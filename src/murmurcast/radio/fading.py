@@ -39,9 +39,13 @@ def sinusoids(links: "np.typing.NDArray[np.int64]", seed: int) -> Sinusoids:
     """
     pairs, place = np.unique(np.sort(links, axis=1), axis=0, return_inverse=True)
     drawn = np.empty((len(pairs), 2, SINUSOIDS))
-    for row, (low, high) in enumerate(pairs):
-        keyed = np.random.Philox(key=seed, counter=[0, low, high, 0])
-        drawn[row] = np.random.Generator(keyed).random((2, SINUSOIDS))
+    keyed = np.random.Philox(key=seed)
+    generator, state = np.random.Generator(keyed), keyed.state
+    counter: Any = state["state"]
+    for row, pair in enumerate(pairs):
+        counter["counter"][:] = (0, *pair, 0)  # a stretch of 2^64 blocks for every pair
+        keyed.state = state
+        drawn[row] = generator.random((2, SINUSOIDS))
     angles, phases = np.moveaxis(2 * np.pi * drawn[place.ravel()], 1, 0)
     return Sinusoids(angles, phases)
 
