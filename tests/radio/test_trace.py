@@ -47,6 +47,7 @@ def test_nothing_in_it_can_be_changed() -> None:
         (made_up()[:0], "0 x 3 x 3"),
         (np.where(np.arange(36).reshape(4, 3, 3) == 11, np.nan, 1.0), r"gains\[1, 0, 2\] is not a finite"),
         (np.where(np.arange(36).reshape(4, 3, 3) == 11, 1e31, 1.0), r"gains\[1, 0, 2\] is above 1e\+30"),
+        (np.full((1, 2, 2), 1e308 * (1 + 1j)), "above"),
         ([[["a"]]], "not numbers"),
         ([[1.0], [1.0, 2.0]], "not an array"),
         (np.broadcast_to(1.0, (2**14, 100, 100)), "16384 x 100 x 100 gains, more than"),
@@ -63,6 +64,8 @@ def test_gains_that_are_none(gains: object, words: str) -> None:
     [
         ({"carrier_hz": 0.0}, "carrier_hz"),
         ({"interval_s": float("nan")}, "interval_s"),
+        ({"interval_s": [0.1, 0.2]}, "interval_s is not one number"),
+        ({"carrier_hz": "fast"}, "carrier_hz must be numeric"),
         ({"positions": np.zeros((3, 4))}, "3 x 2 or 3 x 3"),
         ({"positions": [[0.0, np.inf]] * 3}, "finite"),
         ({"positions": "here"}, "numeric"),

@@ -48,9 +48,7 @@ class ChannelTrace:
     ) -> None:
         valid = _valid_gains(gains)
         for name, value in (("carrier_hz", carrier_hz), ("interval_s", interval_s)):
-            if value is not None:
-                _check.positive(**{name: value})
-            object.__setattr__(self, name, None if value is None else float(value))
+            object.__setattr__(self, name, None if value is None else _one_number(name, value))
         object.__setattr__(self, "gains", valid)
         spots = None if positions is None else _valid_positions(positions, valid.shape[1])
         object.__setattr__(self, "positions", spots)
@@ -160,18 +158,27 @@ def _valid_gains(gains: ArrayLike) -> ComplexArray:
     if given.shape[1] < 2 or 0 in given.shape:
         raise Error(f"gains is {shape}, expected 2 nodes and 1 step at the least", hint=f"give {_ORDER}")
     require_entries(given.shape)
-    kept: ComplexArray = np.array(given, dtype=np.complex128)
-    own = np.arange(kept.shape[1])
-    kept[:, own, own] = 0
-    for bad, what in (
-        (~np.isfinite(kept), "not a finite number"),
-        (np.abs(kept) > _LARGEST_GAIN, f"above {_LARGEST_GAIN:g}"),
-    ):
-        if bad.any():
-            place = ", ".join(map(str, np.argwhere(bad)[0]))
-            raise Error(f"gains[{place}] is {what}", hint="give an amplitude, or 0 where a node is not heard")
+    with np.errstate(all="ignore"):  # what overflows is refused below
+        kept: ComplexArray = np.array(given, dtype=np.complex128)
+        own = np.arange(kept.shape[1])
+        kept[:, own, own] = 0
+        _forbid(~np.isfinite(kept), "not a finite number")
+        _forbid(np.abs(kept) > _LARGEST_GAIN, f"above {_LARGEST_GAIN:g}")
     kept.flags.writeable = False
     return kept
+
+
+def _forbid(bad: NDArray[np.bool_], what: str) -> None:
+    if bad.any():
+        place = ", ".join(map(str, np.argwhere(bad)[0]))
+        raise Error(f"gains[{place}] is {what}", hint="give an amplitude, or 0 where a node is not heard")
+
+
+def _one_number(name: str, value: float) -> float:
+    if np.ndim(value) != 0:
+        raise Error(f"{name} is not one number", hint=f"give {name} as a number")
+    _check.positive(**{name: value})
+    return float(value)
 
 
 def _valid_positions(positions: ArrayLike, nodes: int) -> FloatArray:
