@@ -74,6 +74,9 @@ if TYPE_CHECKING:
     from murmurcast.problems.quadratic import Quadratic as Quadratic
     from murmurcast.problems.ridge import RidgeRegression as RidgeRegression
     from murmurcast.problems.softmax import SoftmaxRegression as SoftmaxRegression
+    from murmurcast.radio.link_budget import LinkBudget as LinkBudget
+    from murmurcast.radio.link_budget import link_budget as link_budget
+    from murmurcast.radio.settings import Radio as Radio
     from murmurcast.reports import plots as figures  # noqa: F401
     from murmurcast.reports.runs import report as report
     from murmurcast.runs.result import Result as Result
@@ -93,6 +96,7 @@ _HOME = {
     "Experiment": "experiments.build",
     "Infeasible": "errors",
     "Linear": "privacy.linear",
+    "LinkBudget": "radio.link_budget",
     "Mixing": "network.weights",
     "Model": "problems.model",
     "Network": "network.graph",
@@ -101,6 +105,7 @@ _HOME = {
     "Plan": "planning.plan",
     "PowerRule": "planning.plan",
     "Quadratic": "problems.quadratic",
+    "Radio": "radio.settings",
     "RankOptions": "experiments.rank",
     "Result": "runs.result",
     "RidgeRegression": "problems.ridge",
@@ -124,6 +129,7 @@ _HOME = {
     "gains": "network.gains",
     "gaussian": "privacy.gaussian",
     "gradient_tracking": "algorithms.gradient_tracking",
+    "link_budget": "radio.link_budget",
     "load": "experiments.load",
     "load_run": "runs.result",
     "local_only": "algorithms.local_only",

@@ -65,6 +65,7 @@ class Indoor:
     carrier_hz: float | None = None
     shadowing: bool = True
     reciprocal: bool = True
+    range_m: ClassVar = (1.0, 150.0)  # where the table holds
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     def __post_init__(self) -> None:
@@ -107,6 +108,7 @@ class Street:
     carrier_hz: float | None = None
     shadowing: bool = True
     reciprocal: bool = True
+    range_m: ClassVar = (10.0, 5000.0)  # where the table holds
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     def __post_init__(self) -> None:

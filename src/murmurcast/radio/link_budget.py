@@ -130,13 +130,13 @@ def link_budget(
         privacy_noise_std=np.sqrt(mixed.privacy_variance),
         doppler_per_epoch=radio.doppler_hz * (seconds + radio.compute_seconds),
         mixing_rate=_rate(mixed.weights),
-        slots=turns.count,
+        slots=turns.number,
         sendings=turns.sendings,
         symbols=symbols,
         uses=uses,
         seconds=seconds,
         joules=np.asarray(radiated + radio.circuit_watts * seconds + radio.joules_per_gradient),
-        departures=departures(network, radio, turns.count, float(symbols.max())),
+        departures=departures(network, radio, turns.number, float(symbols.max())),
     )
 
 
@@ -208,8 +208,8 @@ def _symbols(network: Network, radio: Radio, dim: int, snr_db: FloatArray) -> Fl
 def _uses_of_round(turns: Slots, symbols: FloatArray, radio: Radio) -> float:
     """Slots of one length each; digital slots last as long as the longest message in them."""
     if radio.access != "digital":
-        return float(turns.count * symbols.max() / radio.efficiency)
-    longest = np.zeros(turns.count)
+        return float(turns.number * symbols.max() / radio.efficiency)
+    longest = np.zeros(turns.number)
     np.maximum.at(longest, turns.turn, symbols)
     return float(longest.sum() / radio.efficiency)
 
