@@ -5,7 +5,7 @@ linked: where they send in different slots, every receiver hears one sender at a
 Slots are found by greedy colouring in three orders, of which the best counts.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,11 @@ from scipy.sparse import csr_array
 from murmurcast.network.graph import Network
 from murmurcast.radio.settings import AccessName, Duplex
 
-_ORDERS = ("largest_first", "smallest_last", "saturation_largest_first")
+_ORDERS: tuple[Literal["largest_first", "smallest_last", "saturation_largest_first"], ...] = (
+    "largest_first",
+    "smallest_last",
+    "saturation_largest_first",
+)
 _ALL_ORDERS_UP_TO = 400  # nodes; the last order takes time that grows with their square
 
 
@@ -80,6 +84,6 @@ def _colours(graph: csr_array) -> NDArray[np.int64]:
 
     drawn = nx.from_scipy_sparse_array(graph)
     orders = _ORDERS if graph.shape[0] <= _ALL_ORDERS_UP_TO else _ORDERS[:2]
-    found = (nx.greedy_color(drawn, strategy=order) for order in orders)
+    found: list[dict[int, int]] = [nx.greedy_color(drawn, strategy=order) for order in orders]
     best = min(found, key=lambda colours: max(colours.values()))
     return np.array([best[node] for node in range(graph.shape[0])], np.int64)
