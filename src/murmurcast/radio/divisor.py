@@ -101,7 +101,7 @@ def expected(
         seed: Fixed, so that the same network always has the same divisor.
         draws: How many.
     """
-    given = csr_array(arriving)
+    given = csr_array(arriving, copy=True)
     given.sort_indices()
     generator = np.random.default_rng(seed)
     count = int(min(draws, max(1, MAX_DRAWN // max(1, given.nnz)))) if _varies(reception, channel) else 1
