@@ -3,6 +3,7 @@
 import re
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,7 +88,7 @@ def test_tables_that_are_none(tmp_path: Path, text: str, words: str) -> None:
     ],
 )
 def test_archives_that_are_none(tmp_path: Path, parts: dict[str, np.ndarray], words: str) -> None:
-    np.savez(tmp_path / "a.npz", **parts, allow_pickle=True)  # type: ignore[arg-type]
+    np.savez(tmp_path / "a.npz", **parts, allow_pickle=True)
     with pytest.raises(Error) as raised:
         read_channel(tmp_path / "a.npz")
     assert re.search(words, f"{raised.value} {raised.value.hint}")
@@ -161,7 +162,7 @@ def test_no_mean_is_taken_over_antennas() -> None:
         (traced() * np.nan, "frequency", "not a finite"),
     ],
 )
-def test_responses_that_are_none(response: np.ndarray, layout: str, words: str) -> None:
+def test_responses_that_are_none(response: np.ndarray, layout: Any, words: str) -> None:
     with pytest.raises(Error, match=words) as raised:
-        from_ray_tracer(response, layout=layout)  # type: ignore[arg-type]
+        from_ray_tracer(response, layout=layout)
     assert raised.value.hint
