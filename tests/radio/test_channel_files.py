@@ -87,7 +87,7 @@ def test_tables_that_are_none(tmp_path: Path, text: str, words: str) -> None:
     ],
 )
 def test_archives_that_are_none(tmp_path: Path, parts: dict[str, np.ndarray], words: str) -> None:
-    np.savez(tmp_path / "a.npz", **parts, allow_pickle=True)  # type: ignore[arg-type]
+    np.savez(tmp_path / "a.npz", **parts, allow_pickle=True)
     with pytest.raises(Error) as raised:
         read_channel(tmp_path / "a.npz")
     assert re.search(words, f"{raised.value} {raised.value.hint}")

@@ -56,17 +56,17 @@ class ChannelTrace:
     @property
     def steps(self) -> int:
         """How many steps of time there are; every epoch takes one."""
-        return self.gains.shape[0]
+        return int(self.gains.shape[0])
 
     @property
     def nodes(self) -> int:
         """How many nodes there are."""
-        return self.gains.shape[1]
+        return int(self.gains.shape[1])
 
     @property
     def blocks(self) -> int:
         """Into how many parts the band is cut; 1 where gains have no such axis."""
-        return self.gains.shape[3] if self.gains.ndim == 4 else 1
+        return int(self.gains.shape[3]) if self.gains.ndim == 4 else 1
 
     @property
     def has_phases(self) -> bool:
@@ -100,7 +100,8 @@ class ChannelTrace:
         """
         _check.at_least(1, epoch=epoch)
         self.require(epoch, repeat)
-        return self.gains[(epoch - 1) % self.steps]
+        gains: ComplexArray = self.gains[(epoch - 1) % self.steps]
+        return gains
 
     def network(self, power: ArrayLike = 1.0) -> Network:
         """The network to plan with: every pair of nodes that hear each other at any step, by its rms amplitude.
