@@ -77,6 +77,9 @@ if TYPE_CHECKING:
     from murmurcast.radio.channel_files import from_ray_tracer as from_ray_tracer
     from murmurcast.radio.channel_files import read_channel as read_channel
     from murmurcast.radio.trace import ChannelTrace as ChannelTrace
+    from murmurcast.radio.link_budget import LinkBudget as LinkBudget
+    from murmurcast.radio.link_budget import link_budget as link_budget
+    from murmurcast.radio.settings import Radio as Radio
     from murmurcast.reports import plots as figures  # noqa: F401
     from murmurcast.reports.runs import report as report
     from murmurcast.runs.result import Result as Result
@@ -97,6 +100,7 @@ _HOME = {
     "Experiment": "experiments.build",
     "Infeasible": "errors",
     "Linear": "privacy.linear",
+    "LinkBudget": "radio.link_budget",
     "Mixing": "network.weights",
     "Model": "problems.model",
     "Network": "network.graph",
@@ -105,6 +109,7 @@ _HOME = {
     "Plan": "planning.plan",
     "PowerRule": "planning.plan",
     "Quadratic": "problems.quadratic",
+    "Radio": "radio.settings",
     "RankOptions": "experiments.rank",
     "Result": "runs.result",
     "RidgeRegression": "problems.ridge",
@@ -129,6 +134,7 @@ _HOME = {
     "gains": "network.gains",
     "gaussian": "privacy.gaussian",
     "gradient_tracking": "algorithms.gradient_tracking",
+    "link_budget": "radio.link_budget",
     "load": "experiments.load",
     "load_run": "runs.result",
     "local_only": "algorithms.local_only",

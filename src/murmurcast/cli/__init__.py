@@ -11,6 +11,7 @@ from murmurcast.cli.audit import audit
 from murmurcast.cli.certify import certify
 from murmurcast.cli.compare import compare
 from murmurcast.cli.export_iq import export_iq
+from murmurcast.cli.link import link
 from murmurcast.cli.methods import methods
 from murmurcast.cli.plan import plan
 from murmurcast.cli.rank import rank
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.command("reproduce")(reproduce)
 app.command("plan")(plan)
+app.command("link")(link)
 app.command("run")(run)
 app.command("certify")(certify)
 app.command("audit")(audit)

@@ -59,12 +59,15 @@ def as_dict(
         "certificate": None if why_nominal else cost,
         "nominal": cost | {"reason": why_nominal} if why_nominal else None,
         "paper_claim": {"epsilon": claim.epsilon, "delta": claim.delta},
+        "power_note": plan.power_note or None,
         "warnings": [*warned, *plan.warnings],
     }
     if sent is not None:
         result["sent_power"] = {
             "largest_over_budget": sent.largest.tolist(),
+            "largest_over_budget_per_symbol": sent.per_symbol.tolist(),
             "public_scale": sent.public_scale,
+            "snr_change_db": sent.snr_change_db,
         }
     if collusion is not None:
         result["collusion"] = _collusion(collusion, certified.delta)

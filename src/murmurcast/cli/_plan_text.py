@@ -41,6 +41,8 @@ def show(
         show_collusion(console, plan, collusion, "nominal" if why_nominal else "certified")
     for members, found in linears.items():
         _show_linear(console, plan, members, found)
+    if plan.power_note:
+        console.print(f"[bold]Power[/bold]    {_tables.plain(plan.power_note)}.")
     for line in (*warned, *plan.warnings):
         console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}")
 

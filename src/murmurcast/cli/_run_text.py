@@ -86,7 +86,7 @@ def show_end(result: "Outcome", folder: Path) -> None:
             else []
         ),
         *_tables.headed("Assumed", privacy["assumptions"]),
-        ("Power", f"sent over budget {_range(sent)} in the last epoch, at most {loudest:.3g} in any"),
+        ("Power", f"energy of a whole message over p: {_range(sent)} in the last epoch, at most {loudest:.3g} in any"),
         ("Channel", f"{int(result.final('channel_uses'))} uses"),
         ("Nodes", f"lie {float(result.final('consensus_error').mean()):.3g} from their mean (root mean square)"),
         ("Time", f"{seconds['training']:.1f} s training, {seconds['compiling']:.1f} s setting up"),

@@ -13,7 +13,8 @@ from murmurcast._progress import Stage, quiet
 from murmurcast.algorithms import registry
 from murmurcast.data.assumptions import DataFacts, facts_of_section, partition_warnings
 from murmurcast.errors import Error
-from murmurcast.experiments.data import load_dataset, require_beside
+from murmurcast.experiments.data import load_dataset
+from murmurcast.experiments.network import build_network
 from murmurcast.experiments.schema import (
     AlgorithmSection,
     DataSection,
@@ -21,17 +22,17 @@ from murmurcast.experiments.schema import (
     PowerSection,
     PrivacySection,
     ProblemSection,
+    RadioSection,
     RunSection,
     ScheduleSection,
     Section,
 )
-from murmurcast.network.files import EdgeList, read_gains
-from murmurcast.network.gains import Uniform
 from murmurcast.network.graph import Network
 from murmurcast.planning.plan import PowerRule
 from murmurcast.planning.schedule import Schedule
 from murmurcast.planning.setup import Budget, ClippedGradients, Setup
 from murmurcast.privacy.certificate import PLAIN_BOUND
+from murmurcast.radio.settings import Radio
 
 if TYPE_CHECKING:
     from murmurcast.algorithms.base import Algorithm
@@ -43,16 +44,6 @@ if TYPE_CHECKING:
     from murmurcast.problems.base import Problem
     from murmurcast.problems.clip import Clipping
 
-_SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topology: (needed, optional)
-    "diamond": ((), ()),
-    "complete": (("nodes",), ()),
-    "ring": (("nodes",), ()),
-    "path": (("nodes",), ()),
-    "star": (("nodes",), ()),
-    "grid": (("rows", "columns"), ()),
-    "erdos-renyi": (("nodes", "probability"), ()),
-    "geometric": (("nodes",), ("radius",)),
-}
 _BUDGET_KEYS = {
     *("epsilon", "delta", "target", "unit", "theta", "noise_source"),
     *("settings_chosen", "records_per_person"),
@@ -80,28 +71,22 @@ class Experiment(Section):
     power: PowerSection = PowerSection()
     data: DataSection | None = None
     problem: ProblemSection = ProblemSection()
+    radio: RadioSection | None = None
     algorithm: AlgorithmSection = AlgorithmSection()
     run: RunSection = RunSection()
 
     def build_network(self, folder: Path = Path()) -> Network:
         """The network the file describes; `folder` is where a relative `network.file` starts."""
-        section = self.network
-        sources = [name for name in ("gains", "file", "topology") if getattr(section, name) is not None]
-        if len(sources) != 1:
-            found = " and ".join(sources) or "none of them"
-            raise Error(
-                f"[network] needs exactly one of gains, file and topology, and has {found}",
-                hint='give one, such as topology = "ring" with nodes = 10',
-            )
-        if section.topology is None:
-            _forbid_shape_keys(section, f"network.{sources[0]}", ())
-        if section.gains is not None:
-            _forbid_gain(section, "gains")
-            return Network(gains=section.gains, power=section.power)
-        if section.file is not None:
-            require_beside(section.file, folder, "network.file")
-            return _network_from_file(section, folder / section.file)
-        return _network_from_topology(section)
+        return build_network(self.network, self.build_radio(), folder)
+
+    def build_radio(self) -> Radio | None:
+        """The radio that [radio] describes; None where there is no such section."""
+        if self.radio is None:
+            return None
+        try:
+            return Radio(**self.radio.model_dump())
+        except Error as problem:
+            raise Error(f"[radio] {problem}", hint=problem.hint) from None
 
     def build_partition(self, nodes: int, folder: Path = Path(), on_stage: Stage = quiet) -> "Partition":
         """Who holds which part of the set, for so many nodes."""
@@ -169,6 +154,7 @@ class Experiment(Section):
                 **schedule.model_dump(exclude={"noise_to_step"}),
                 noise_to_step=tuple(noise) if isinstance(noise, list) else noise,
             ),
+            radio=self.build_radio(),
         )
 
     def build_plan(
@@ -270,6 +256,8 @@ class Experiment(Section):
         for section, key in (("network", "file"), ("data", "name")):
             if key in values.get(section, {}):
                 values[section][key] = Path(values[section][key]).name
+        if self.radio is not None:  # it says the power
+            del values["network"]["power"]
         return tomli_w.dumps(values)
 
     def _drops(self) -> dict[int, int]:
@@ -339,41 +327,3 @@ def _per_node(examples: int | list[int], found: FloatArray) -> FloatArray:
 def _half_diagonal(box: float, dim: int | None) -> float | None:
     """The largest norm in a box."""
     return None if dim is None else float(box * np.sqrt(dim))
-
-
-def _network_from_file(section: NetworkSection, path: Path) -> Network:
-    found = read_gains(path)
-    if not isinstance(found, EdgeList):
-        _forbid_gain(section, f"{path.name}, which gives the gains")
-        return Network(gains=found, power=section.power)
-    if section.gain is None:
-        raise Error(f"{path} gives no gains", hint='add a column gain, or network.gain = {kind = "uniform"}')
-    return Network.from_links(found.nodes, found.links, gain=section.gain, power=section.power, seed=section.seed)
-
-
-def _network_from_topology(section: NetworkSection) -> Network:
-    from murmurcast.network import topologies
-
-    name = section.topology
-    if name is None:
-        raise Error("no topology is given", hint='set network.topology, such as "ring"')
-    needed, optional = _SHAPE_KEYS[name]
-    _forbid_shape_keys(section, f'topology "{name}"', needed + optional)
-    shape = {key: getattr(section, key) for key in needed + optional}
-    for key in needed:
-        if shape[key] is None:
-            raise Error(f'topology "{name}" needs network.{key}', hint=f"add {key} = ... to [network]")
-    make = getattr(topologies, name.replace("-", "_"))
-    network: Network = make(**shape, gain=section.gain or Uniform(), power=section.power, seed=section.seed)
-    return network
-
-
-def _forbid_shape_keys(section: NetworkSection, what: str, allowed: tuple[str, ...]) -> None:
-    for key in ("nodes", "rows", "columns", "probability", "radius"):
-        if getattr(section, key) is not None and key not in allowed:
-            raise Error(f"network.{key} has no meaning with {what}", hint=f"remove {key}")
-
-
-def _forbid_gain(section: NetworkSection, what: str) -> None:
-    if section.gain is not None:
-        raise Error(f"network.gain has no meaning beside {what}", hint="remove gain, or give links without gains")

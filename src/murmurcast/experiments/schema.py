@@ -1,16 +1,20 @@
 """What an experiment file may say, section by section: keys, types and defaults."""
 
-from typing import Annotated, Any, Literal
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from murmurcast.algorithms.registry import DEFAULT
 from murmurcast.data.partition import Dirichlet, Iid, QuantitySkew, Shards, Sorted
-from murmurcast.network.gains import Constant, LogDistance, Rayleigh, Rician, Uniform
+from murmurcast.network.gains import Constant, FreeSpace, Indoor, LogDistance, Rayleigh, Rician, Street, Uniform
 from murmurcast.planning.schedule import Decay, NoiseTiming
 from murmurcast.privacy.settings_chosen import NOT_STATED
+from murmurcast.radio.settings import Radio
 
-Gain = Annotated[Constant | Uniform | Rayleigh | Rician | LogDistance, Field(discriminator="kind")]
+Gain = Annotated[
+    Constant | Uniform | Rayleigh | Rician | LogDistance | FreeSpace | Indoor | Street, Field(discriminator="kind")
+]
 PartitionRule = Annotated[
     Sorted | Iid | Shards | Dirichlet | QuantitySkew,
     Field(discriminator="kind"),
@@ -36,11 +40,29 @@ class NetworkSection(Section):
     columns: int | None = None
     probability: float | None = None
     radius: float | None = None
+    size_m: float | None = None
     seed: int = 0
     gain: Gain | None = None
     power: float | list[float] = 1.0
     normaliser: Literal["lazy", "max-degree"] | int = "lazy"
     z: Literal["recursive", "perron"] = "recursive"
+
+
+if TYPE_CHECKING:
+
+    class RadioSection(Section):
+        """[radio]: the keys, types and defaults of `Radio`, which checks their values."""
+
+else:
+    RadioSection = create_model(
+        "RadioSection",
+        __base__=Section,
+        __doc__="[radio]: the keys, types and defaults of `Radio`, which checks their values.",
+        **{
+            field.name: (float | list[float] if field.name == "power_dbm" else field.type, field.default)
+            for field in fields(Radio)
+        },
+    )
 
 
 class PrivacySection(Section):

@@ -1,6 +1,7 @@
 """Gain models: how well a link carries, drawn for each direction on its own.
 
-Gains are amplitudes |h|. A model is a small frozen object; `draw` gives one gain per directed link.
+Gains are amplitudes |h|. A model is a small frozen object; `draw` gives one gain per directed link. Those in metres and
+hertz are in `path_loss`, where both directions share one draw.
 """
 
 from dataclasses import dataclass
@@ -11,10 +12,17 @@ import numpy as np
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
+from murmurcast.network.path_loss import FreeSpace as FreeSpace
+from murmurcast.network.path_loss import Indoor as Indoor
+from murmurcast.network.path_loss import Street as Street
+from murmurcast.network.path_loss import check_carrier, free_space_loss_db, require_positions
 
 
 class GainModel(Protocol):
-    """Anything that can draw the gains of directed links."""
+    """Anything that can draw the gains of directed links.
+
+    A model whose `reciprocal` is True is asked for one gain per pair of neighbours, which both directions share.
+    """
 
     def draw(self, generator: np.random.Generator, links: int, distance: FloatArray | None) -> FloatArray:
         """One gain per link; `distance` [links] is None where nodes have no positions."""
@@ -98,7 +106,8 @@ class LogDistance:
     """Log-distance path loss with log-normal shadowing; needs positions.
 
     gain in dB = reference_gain_db - 10 exponent log10(distance / reference_distance) + N(0, shadowing_db^2).
-    Distances are in the unit of the positions.
+    Distances are in the unit of the positions. With `carrier_hz` they are metres, and the reference gain is that of
+    free space at the reference distance.
     """
 
     kind: Literal["log-distance"] = "log-distance"
@@ -106,21 +115,27 @@ class LogDistance:
     reference_distance: float = 1.0
     reference_gain_db: float = 0.0
     shadowing_db: float = 0.0
+    carrier_hz: float | None = None
     __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     def __post_init__(self) -> None:
         _check.positive(exponent=self.exponent, reference_distance=self.reference_distance)
         _check.not_negative(shadowing_db=self.shadowing_db)
+        check_carrier(self.carrier_hz)
+        if self.carrier_hz is not None and self.reference_gain_db != 0:
+            raise Error(
+                f"reference_gain_db is {self.reference_gain_db:g}, and carrier_hz says it follows from free space",
+                hint="give one of reference_gain_db and carrier_hz",
+            )
 
     def draw(self, generator: np.random.Generator, links: int, distance: FloatArray | None) -> FloatArray:
         """Gains that fall with distance, each direction shadowed on its own."""
-        if distance is None:
-            raise Error(
-                "log-distance gains need positions, and this network has none",
-                hint="use a topology that has positions (geometric, grid, ring, path, star, complete, diamond)",
-            )
+        distance = require_positions(self.kind, distance)
         shadow = generator.normal(scale=self.shadowing_db, size=links)
-        decibel = self.reference_gain_db - 10 * self.exponent * np.log10(distance / self.reference_distance) + shadow
+        reference = self.reference_gain_db
+        if self.carrier_hz is not None:
+            reference = -float(free_space_loss_db(self.reference_distance, self.carrier_hz))
+        decibel = reference - 10 * self.exponent * np.log10(distance / self.reference_distance) + shadow
         with np.errstate(over="ignore"):  # the network refuses an infinite gain, and names the link
             return np.asarray(10 ** (decibel / 20))
 

@@ -107,7 +107,7 @@ class Network:
         positions: ArrayLike | None = None,
         seed: int = 0,
     ) -> Self:
-        """A network whose gains are drawn from a model, each direction of a link on its own.
+        """A network whose gains are drawn from a model, each direction of a link on its own or both at once.
 
         Args:
             nodes: How many nodes.
@@ -130,7 +130,7 @@ class Network:
         sender, receiver = support.nonzero()
         spots = None if positions is None else _valid_positions(positions, nodes)
         distance = None if spots is None else np.linalg.norm(spots[sender] - spots[receiver], axis=1)
-        values = gain.draw(np.random.default_rng(seed), len(sender), distance)
+        values = _drawn(gain, seed, sender, receiver, distance)
         return cls(
             gains=csr_array((values, (sender, receiver)), shape=(nodes, nodes)), power=power, positions=positions
         )
@@ -181,6 +181,17 @@ class Network:
         values = zip(sender.tolist(), receiver.tolist(), self.gains.data.tolist(), strict=True)
         graph.add_weighted_edges_from(values, weight="gain")
         return graph
+
+
+def _drawn(gain: "GainModel", seed: int, sender: Any, receiver: Any, distance: FloatArray | None) -> FloatArray:
+    """[links] one gain each; of a reciprocal model one for both directions."""
+    generator = np.random.default_rng(seed)
+    if not getattr(gain, "reciprocal", False):
+        return gain.draw(generator, len(sender), distance)
+    ends = np.stack([np.minimum(sender, receiver), np.maximum(sender, receiver)])
+    pairs, first, pair = np.unique(ends, axis=1, return_index=True, return_inverse=True)
+    drawn = gain.draw(generator, pairs.shape[1], None if distance is None else distance[first])
+    return np.asarray(drawn[pair.ravel()])
 
 
 def _valid_links(gains: ArrayLike | csr_array) -> csr_array:

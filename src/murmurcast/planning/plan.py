@@ -3,6 +3,7 @@
 A run takes a plan, never a noise level: mechanism and account cannot drift apart.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Self, get_args
@@ -16,10 +17,10 @@ from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
 from murmurcast.errors import Error
 from murmurcast.network.stability import exact_diffusion_radius
-from murmurcast.network.weights import Mixing
+from murmurcast.network.weights import Mixing, Z
 from murmurcast.planning.power.transmit_power import public_scale, sent_over_budget
 from murmurcast.planning.setup import Setup, run_curve
-from murmurcast.planning.warnings import cautions
+from murmurcast.planning.warnings import cautions, power_note
 from murmurcast.privacy import amplification, coalitions, linear, paper
 from murmurcast.privacy import certificate as certificates
 from murmurcast.privacy.certificate import Certificate
@@ -59,17 +60,32 @@ class PowerRule:
 
 
 class SentPower(NamedTuple):
-    """How far the signals exceed the power budgets, and the public factor that keeps them within.
+    """The energy of a whole message over the power budget p, and the public factor that brings it within.
+
+    A message of m numbers counts as one channel use here, as in the paper, and its whole energy is held against p. Over
+    a real radio it takes m/2 complex symbols and p is that of one symbol, so `per_symbol` would be held against it.
 
     Attributes:
-        largest: [nodes] sent over budget in the loudest epoch.
-        smallest: [nodes] sent over budget in the quietest epoch.
-        public_scale: One factor for all signals with which nobody exceeds its budget in any epoch.
+        largest: [nodes] energy of a message over p in the loudest epoch.
+        smallest: [nodes] energy of a message over p in the quietest epoch.
+        public_scale: One factor for all signals with which no message takes more than p in any epoch.
+        symbols: Complex symbols of a message, two numbers each.
     """
 
     largest: FloatArray
     smallest: FloatArray
     public_scale: float
+    symbols: int
+
+    @property
+    def per_symbol(self) -> FloatArray:
+        """[nodes] mean energy of one complex symbol over p in the loudest epoch."""
+        return np.asarray(self.largest / self.symbols)
+
+    @property
+    def snr_change_db(self) -> float:
+        """What the public factor does to every receiver's signal-to-noise ratio, in decibels."""
+        return 20 * math.log10(self.public_scale)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,6 +102,8 @@ class Plan(Setup):
         perron: [nodes] pi, the limit of z.
         noise_is_automatic: The noise was found for a given alpha, not the other way round.
         fell_back_to_even: All nodes share one alpha, because what the objective prefers did not settle or was worse.
+        z_rule: How z is found; where it follows a changing channel, `z` is its limit for the mean weights, and noise
+            follows as z does, so that the certificate is the same in every realisation.
     """
 
     rule: PowerRule
@@ -97,6 +115,12 @@ class Plan(Setup):
     perron: FloatArray
     noise_is_automatic: bool = False
     fell_back_to_even: bool = False
+    z_rule: Z = "recursive"
+
+    @property
+    def z_follows_channel(self) -> bool:
+        """Whether what gradients are divided by is known only as the channel turns out."""
+        return self.radio is not None and self.radio.varies and self.z_rule in ("recursive", "predicted")
 
     @property
     def beta(self) -> FloatArray:
@@ -174,6 +198,11 @@ class Plan(Setup):
         """A line for each way this setting breaks."""
         return cautions(self)
 
+    @property
+    def power_note(self) -> str:
+        """What p is held against and what the signals take of it, in words; empty where a radio says it in watts."""
+        return power_note(self)
+
     def mu_until(self, last: ArrayLike) -> FloatArray:
         """[nodes] the certificate's mu where node j sends up to epoch last_j only, fixed before the run.
 
@@ -244,13 +273,13 @@ class Plan(Setup):
         )
 
     def sent_power(self) -> SentPower | None:
-        """What is sent over what may be, and the public factor; None where `problem.dim` is unknown."""
+        """The energy of messages over p, and the public factor; None where `problem.dim` is unknown."""
         if self.problem.dim is None:
             return None
         noise = self.schedule.noise_schedule
         ends = np.array([noise.max(), noise.min()])[:, None] * self.noise_to_step
         largest, smallest = sent_over_budget(self.alpha, ends, self.problem.dim, self.problem.radius or 0.0)
-        return SentPower(largest, smallest, public_scale(largest))
+        return SentPower(largest, smallest, public_scale(largest), -(-self.problem.dim // 2))
 
     def _mu(self, exposed: FloatArray, curve: Curve) -> FloatArray:
         """[nodes] the certificate's mu of what is exposed."""

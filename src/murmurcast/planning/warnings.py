@@ -29,7 +29,6 @@ def cautions(plan: "Plan") -> tuple[str, ...]:
         _corner_alpha,
         _even_split,
         _theta_too_small,
-        _power_exceeded,
         _formula_range,
         _corollary,
         _certified_cost,
@@ -37,6 +36,32 @@ def cautions(plan: "Plan") -> tuple[str, ...]:
         _without_meaning,
     )
     return tuple(line for check in checks for line in check(plan))
+
+
+def power_note(plan: "Plan") -> str:
+    """What p is held against, what the signals take of it, and what the public factor does; a fact, and no warning."""
+    if plan.radio is not None:
+        return ""
+    sent = plan.sent_power()
+    if sent is None:
+        noise = float((plan.beta * (plan.noise_to_step * plan.schedule.noise_schedule.max()) ** 2).max())
+        return (
+            "p is held against the energy of a whole message, which counts as one channel use; the noise takes up to "
+            f"{noise:.3g} times p in each parameter (set problem.dim to see the whole message)"
+        )
+    least, most = float(sent.smallest.min()), float(sent.largest.max())
+    words = (
+        f"p is held against the energy of a whole message of {plan.problem.dim} numbers, which counts as one channel "
+        f"use: it takes {least:.3g} to {most:.3g} times p, or {least / sent.symbols:.3g} to {most / sent.symbols:.3g} "
+        f"times p in each of {sent.symbols} complex symbols"
+    )
+    if most <= 1 + 1e-9:
+        return words
+    return (
+        f"{words}. One public factor of {sent.public_scale:.3g} on all signals would bring every message within p; "
+        "privacy and weights stay as they are, and the signal-to-noise ratio at every receiver falls by "
+        f"{-sent.snr_change_db:.3g} dB"
+    )
 
 
 def without_meaning(chance: float, delta: float, unit: str, examples: float, nodes: int) -> list[str]:
@@ -103,22 +128,6 @@ def _theta_too_small(plan: "Plan") -> list[str]:
     if plan.theta >= needed * (1 - 1e-9):
         return []
     return [f"theta too small: theta = {plan.theta:.4g} was given, but 1/z reaches {needed:.4g}, so eps_ij is too low"]
-
-
-def _power_exceeded(plan: "Plan") -> list[str]:
-    sent = plan.sent_power()
-    if sent is None:
-        noise = float((plan.beta * (plan.noise_to_step * plan.schedule.noise_schedule.max()) ** 2).max())
-        if noise <= 1 + 1e-9:
-            return []
-        return [f"power exceeded: the noise alone takes {noise:.3g} times the budget PER PARAMETER (set problem.dim)"]
-    most, least = float(sent.largest.max()), float(sent.smallest.min())
-    if most <= 1 + 1e-9:
-        return []
-    return [
-        f"power exceeded: as written the signals take {least:.3g} to {most:.3g} times the power budget; "
-        f"scale all by the public factor {sent.public_scale:.3g} (it leaves privacy and weights as they are)"
-    ]
 
 
 def _formula_range(plan: "Plan") -> list[str]:

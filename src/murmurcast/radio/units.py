@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from murmurcast._check import FloatArray
+from murmurcast.network.path_loss import SPEED_OF_LIGHT as SPEED_OF_LIGHT
 
 BOLTZMANN = 1.380649e-23  # J/K, exact since 2019
-SPEED_OF_LIGHT = 299_792_458.0  # m/s
 
 
 def watts(dbm: ArrayLike) -> FloatArray:

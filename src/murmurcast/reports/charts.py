@@ -58,7 +58,7 @@ def curves(runs: Sequence[Result], metric: str, against: Against = "epoch") -> g
 
 
 def sent_power(runs: Sequence[Result]) -> go.Figure:
-    """Energy sent over the power budget, on a logarithmic scale; at 1 the budget is used up.
+    """Energy of a whole message over the power budget, on a logarithmic scale; at 1 the budget is used up.
 
     Drawn as `curves`, without runs that send nothing.
     """
@@ -71,7 +71,7 @@ def sent_power(runs: Sequence[Result]) -> go.Figure:
     # Unlike a shape, an annotation stands at the logarithm.
     figure.add_annotation(text="budget", xref="paper", x=1, xanchor="right", y=0, yanchor="bottom", showarrow=False)
     figure.update_xaxes(title="epochs", rangemode="tozero")
-    figure.update_yaxes(title="power sent over budget", type="log", tickformat="~g", dtick=1)
+    figure.update_yaxes(title="energy of a message over budget", type="log", tickformat="~g", dtick=1)
     return figure.update_layout(showlegend=True)
 
 

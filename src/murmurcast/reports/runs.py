@@ -152,8 +152,9 @@ def _curves(runs: Sequence[Result]) -> Section:
         blocks.insert(3, Chart(charts.curves(runs, metric, "channel_uses"), caption, "chart-channel-uses"))
     if any(run.metrics["sent_power"].values.any() for run in runs):
         caption = (
-            "Power sent over the power budget. Signals are simulated as written, without the public factor that keeps "
-            "them within; that factor changes neither models nor privacy."
+            "Energy of a whole message over the power budget p; the message counts as one channel use. Signals are "
+            "simulated as written, without the public factor that brings them within p; it changes neither models nor "
+            "privacy, but signals would be that much weaker over receivers' noise."
         )
         blocks.append(Chart(charts.sent_power(runs), caption, "chart-sent-power"))
     for metric in dict.fromkeys(name for run in runs for name in run.left_by_method):

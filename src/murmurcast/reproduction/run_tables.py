@@ -130,7 +130,10 @@ def _power(runs: Sequence[Run]) -> Table:
                 f"{last.max():.3g}",
             )
         )
-    note = "Energy of a signal over the power budget, as measured in the runs. Above 1 the budget is exceeded."
+    note = (
+        "Energy of a whole message over the power budget, as measured in the runs; the message counts as one channel "
+        "use. Above 1 a public factor would bring it within the budget."
+    )
     headings = ("setting", "run", "loudest epoch", "last epoch, least", "last epoch, most")
     return Table("sent-power", "Sent power over budget", headings, tuple(rows), note)
 
@@ -226,8 +229,9 @@ def power(runs: Sequence[Run]) -> Finding:
     told = ", ".join(f"{name} {most:.3g}" for name, most in loudest.items())
     return Finding(
         within,
-        f"The signals {'stay within' if within else 'exceed'} the power budget; at most they take of it: {told} times. "
-        "Signals are simulated as written: one public factor on all of them changes neither models nor privacy.",
+        f"The signals {'stay within' if within else 'exceed'} the power budget, where the energy of a whole message is "
+        f"held against it; at most they take of it: {told} times. Signals are simulated as written: one public factor "
+        "on all of them changes neither models nor privacy, and makes them weaker over receivers' noise.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What the antennas really send, against what they may: E||x~||^2 over p."""
+"""What the antennas send of a whole message, against what they may: E||x~||^2 over p."""
 
 import numpy as np
 
@@ -23,7 +23,8 @@ def sent_over_budget(alpha: FloatArray, noise_std: FloatArray, dim: int, radius:
 def public_scale(sent_over_budget: FloatArray) -> float:
     """One factor for every node's signal that keeps all within budget.
 
-    It depends on public numbers only. The same for all nodes, it leaves the weights, the signal-to-noise ratio and
-    hence privacy as they are. Scaling by a model's actual norm would leak it.
+    It depends on public numbers only. The same for all nodes, it leaves the weights as they are, and privacy too: the
+    models and the noise that hides data shrink alike. Receivers' own noise does not, so their signal-to-noise ratio
+    falls by the factor's square. Scaling by a model's actual norm would leak it.
     """
     return float(1 / np.sqrt(max(1.0, float(sent_over_budget.max()))))

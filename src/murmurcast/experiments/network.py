@@ -1,0 +1,102 @@
+"""The network that an experiment file describes, from its sections [network] and [radio]."""
+
+from pathlib import Path
+from typing import Any
+
+from murmurcast.errors import Error
+from murmurcast.experiments.data import require_beside
+from murmurcast.experiments.schema import NetworkSection
+from murmurcast.network.files import EdgeList, read_gains
+from murmurcast.network.gains import Uniform
+from murmurcast.network.graph import Network
+from murmurcast.network.path_loss import PathLoss, with_carrier
+from murmurcast.radio.settings import Radio
+
+_SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topology: (needed, optional)
+    "diamond": ((), ("size_m",)),
+    "complete": (("nodes",), ("size_m",)),
+    "ring": (("nodes",), ("size_m",)),
+    "path": (("nodes",), ("size_m",)),
+    "star": (("nodes",), ("size_m",)),
+    "grid": (("rows", "columns"), ("size_m",)),
+    "erdos-renyi": (("nodes", "probability"), ()),
+    "geometric": (("nodes",), ("radius", "size_m")),
+}
+
+
+def build_network(section: NetworkSection, radio: Radio | None, folder: Path = Path()) -> Network:
+    """The network of a section; `folder` is where a relative `network.file` starts.
+
+    With a radio its power is the nodes', and its carrier that of gains with path loss.
+    """
+    section = _with_radio(section, radio)
+    sources = [name for name in ("gains", "file", "topology") if getattr(section, name) is not None]
+    if len(sources) != 1:
+        found = " and ".join(sources) or "none of them"
+        raise Error(
+            f"[network] needs exactly one of gains, file and topology, and has {found}",
+            hint='give one, such as topology = "ring" with nodes = 10',
+        )
+    if section.topology is None:
+        _forbid_shape_keys(section, f"network.{sources[0]}", ())
+    if section.gains is not None:
+        _forbid_gain(section, "gains")
+        return Network(gains=section.gains, power=section.power)
+    if section.file is not None:
+        require_beside(section.file, folder, "network.file")
+        return _network_from_file(section, folder / section.file)
+    return _network_from_topology(section)
+
+
+def _with_radio(section: NetworkSection, radio: Radio | None) -> NetworkSection:
+    """The section with what the radio says."""
+    if radio is None:
+        return section
+    if "power" in section.model_fields_set:
+        raise Error(
+            "power is given twice: by network.power and by [radio], whose power_dbm it is",
+            hint="remove network.power",
+        )
+    update: dict[str, Any] = {"power": radio.power_w.tolist()}
+    if isinstance(section.gain, PathLoss):
+        update["gain"] = with_carrier(section.gain, radio.carrier_hz)
+    return section.model_copy(update=update)
+
+
+def _network_from_file(section: NetworkSection, path: Path) -> Network:
+    found = read_gains(path)
+    if not isinstance(found, EdgeList):
+        _forbid_gain(section, f"{path.name}, which gives the gains")
+        return Network(gains=found, power=section.power)
+    if section.gain is None:
+        raise Error(f"{path} gives no gains", hint='add a column gain, or network.gain = {kind = "uniform"}')
+    return Network.from_links(found.nodes, found.links, gain=section.gain, power=section.power, seed=section.seed)
+
+
+def _network_from_topology(section: NetworkSection) -> Network:
+    from murmurcast.network import topologies
+
+    name = section.topology
+    if name is None:
+        raise Error("no topology is given", hint='set network.topology, such as "ring"')
+    needed, optional = _SHAPE_KEYS[name]
+    _forbid_shape_keys(section, f'topology "{name}"', needed + optional)
+    shape = {key: getattr(section, key) for key in needed + optional}
+    for key in needed:
+        if shape[key] is None:
+            raise Error(f'topology "{name}" needs network.{key}', hint=f"add {key} = ... to [network]")
+    given = {key: value for key, value in shape.items() if value is not None}
+    make = getattr(topologies, name.replace("-", "_"))
+    network: Network = make(**given, gain=section.gain or Uniform(), power=section.power, seed=section.seed)
+    return network
+
+
+def _forbid_shape_keys(section: NetworkSection, what: str, allowed: tuple[str, ...]) -> None:
+    for key in ("nodes", "rows", "columns", "probability", "radius", "size_m"):
+        if getattr(section, key) is not None and key not in allowed:
+            raise Error(f"network.{key} has no meaning with {what}", hint=f"remove {key}")
+
+
+def _forbid_gain(section: NetworkSection, what: str) -> None:
+    if section.gain is not None:
+        raise Error(f"network.gain has no meaning beside {what}", hint="remove gain, or give links without gains")
