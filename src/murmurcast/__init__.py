@@ -76,10 +76,10 @@ if TYPE_CHECKING:
     from murmurcast.problems.softmax import SoftmaxRegression as SoftmaxRegression
     from murmurcast.radio.channel_files import from_ray_tracer as from_ray_tracer
     from murmurcast.radio.channel_files import read_channel as read_channel
-    from murmurcast.radio.trace import ChannelTrace as ChannelTrace
     from murmurcast.radio.link_budget import LinkBudget as LinkBudget
     from murmurcast.radio.link_budget import link_budget as link_budget
     from murmurcast.radio.settings import Radio as Radio
+    from murmurcast.radio.trace import ChannelTrace as ChannelTrace
     from murmurcast.reports import plots as figures  # noqa: F401
     from murmurcast.reports.runs import report as report
     from murmurcast.runs.result import Result as Result

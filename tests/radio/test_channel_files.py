@@ -3,6 +3,7 @@
 import re
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -161,7 +162,7 @@ def test_no_mean_is_taken_over_antennas() -> None:
         (traced() * np.nan, "frequency", "not a finite"),
     ],
 )
-def test_responses_that_are_none(response: np.ndarray, layout: str, words: str) -> None:
+def test_responses_that_are_none(response: np.ndarray, layout: Any, words: str) -> None:
     with pytest.raises(Error, match=words) as raised:
-        from_ray_tracer(response, layout=layout)  # type: ignore[arg-type]
+        from_ray_tracer(response, layout=layout)
     assert raised.value.hint

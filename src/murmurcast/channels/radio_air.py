@@ -181,8 +181,9 @@ class RadioAir:
         settings = asdict(self.radio)
         del settings["power_dbm"]  # the ledger has every node's power, in watts
         found.attributes["radio"] = json.dumps(settings, sort_keys=True)
-        found.attributes.update(slots=self.physics.slots.number, epoch_seconds=self.physics.epoch_seconds)
+        found.attributes.update(slots=self.physics.slots.number, air_seconds=self.physics.air_seconds)
         found.variables["receiver_noise"] = (("node",), self.physics.noise)
+        found.variables["joules"] = (("node",), self.physics.joules)
         return found
 
     def _combining(self, lists: Lists, moment: Moment, scale: jax.Array, draws: PublicDraws) -> Combining:

@@ -7,6 +7,7 @@ import numpy as np
 from murmurcast._check import FloatArray
 from murmurcast.network.graph import Network
 from murmurcast.radio import units
+from murmurcast.radio.air_time import joules, message_symbols, uses_of_round
 from murmurcast.radio.settings import Radio
 from murmurcast.radio.slots import Slots, slots
 
@@ -41,9 +42,9 @@ class Physics(NamedTuple):
         pilot_gain: [epochs] lambda, how much stronger than its data a node sends its pilot.
         normaliser: R.
         slots: Of one round.
-        message_seconds: Of one message with its pilot, in one slot.
-        epoch_seconds: From one epoch to the next.
-        doppler: Cycles of the channel in an epoch, f_D T_e.
+        air_seconds: Of an epoch, on the air.
+        joules: [nodes] of an epoch.
+        doppler: Cycles of the channel from one epoch to the next, f_D T_e.
     """
 
     amplitude: FloatArray
@@ -52,14 +53,9 @@ class Physics(NamedTuple):
     pilot_gain: FloatArray
     normaliser: int
     slots: Slots
-    message_seconds: float
-    epoch_seconds: float
+    air_seconds: float
+    joules: FloatArray
     doppler: float
-
-    def joules(self, radio: Radio, power: FloatArray, rounds: int) -> FloatArray:
-        """[nodes] of one epoch: radiated, and what circuits and a gradient take where that was given."""
-        on_air = self.slots.sendings * rounds * self.message_seconds * radio.efficiency
-        return np.asarray(power * on_air + radio.circuit_watts * self.epoch_seconds + radio.joules_per_gradient)
 
 
 def physics(network: Network, radio: Radio, split: Split) -> Physics:
@@ -68,8 +64,8 @@ def physics(network: Network, radio: Radio, split: Split) -> Physics:
     noise = radio.noise_w(power)
     scale = units.public_scale(alpha, split.noise_std, split.dim, split.radius)
     shared = slots(network, radio.access, radio.duplex)
-    message = message_symbols(network, radio, split.dim) / radio.efficiency / radio.bandwidth_hz
-    epoch = shared.number * split.rounds * message + radio.compute_seconds
+    symbols = message_symbols(network, radio, split.dim)
+    seconds = split.rounds * uses_of_round(shared, symbols, radio) / radio.bandwidth_hz
     return Physics(
         amplitude=np.sqrt(alpha * power),
         scale=scale,
@@ -77,17 +73,7 @@ def physics(network: Network, radio: Radio, split: Split) -> Physics:
         pilot_gain=units.pilot_gain(power, alpha, scale),
         normaliser=split.normaliser,
         slots=shared,
-        message_seconds=message,
-        epoch_seconds=epoch,
-        doppler=radio.doppler_hz * epoch,
+        air_seconds=seconds,
+        joules=joules(power, radio, split.rounds * shared.sendings * symbols, seconds),
+        doppler=radio.doppler_hz * (seconds + radio.compute_seconds),
     )
-
-
-def message_symbols(network: Network, radio: Radio, dim: int) -> float:
-    """Complex symbols of one message with its pilot; of a digital one, at the rate of the weakest link."""
-    if radio.access != "digital":
-        return float(-(-dim // 2) + radio.pilots)
-    links = network.gains.tocoo()
-    power, noise = network.power, radio.noise_w(network.power)
-    snr = units.snr_db(links.data, power[links.coords[0]], noise[links.coords[1]])
-    return dim * radio.bits / float(units.bits_per_symbol(snr.min(), radio.gap_db))

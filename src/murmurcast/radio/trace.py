@@ -66,7 +66,7 @@ class ChannelTrace:
     @property
     def blocks(self) -> int:
         """Into how many parts the band is cut; 1 where gains have no such axis."""
-        return int(self.gains.shape[3]) if self.gains.ndim == 4 else 1
+        return self.gains.shape[3] if self.gains.ndim == 4 else 1
 
     @property
     def has_phases(self) -> bool:
@@ -100,8 +100,7 @@ class ChannelTrace:
         """
         _check.at_least(1, epoch=epoch)
         self.require(epoch, repeat)
-        gains: ComplexArray = self.gains[(epoch - 1) % self.steps]
-        return gains
+        return np.asarray(self.gains[(epoch - 1) % self.steps])
 
     def network(self, power: ArrayLike = 1.0) -> Network:
         """The network to plan with: every pair of nodes that hear each other at any step, by its rms amplitude.
