@@ -184,8 +184,10 @@ class RadioAir:
         """By which a node turns the phase of pilot and message, in public; 1 without dither. `dtype` is the run's."""
         if self.radio.access != "referenced" or not self.radio.dither:
             return 1.0
+        import jax.numpy as jnp
+
         draws = PublicDraws(self.radio.seed, self._when(epoch), np.dtype(dtype))
-        return complex(draws.turn(Purpose.DITHER, np.array(node)))
+        return complex(draws.turn(Purpose.DITHER, jnp.asarray(node)))
 
     def entries(self) -> Entries:
         """Links, the radio's settings, the public factor, and the receivers' noise."""
