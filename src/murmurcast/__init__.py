@@ -74,9 +74,12 @@ if TYPE_CHECKING:
     from murmurcast.problems.quadratic import Quadratic as Quadratic
     from murmurcast.problems.ridge import RidgeRegression as RidgeRegression
     from murmurcast.problems.softmax import SoftmaxRegression as SoftmaxRegression
+    from murmurcast.radio.channel_files import from_ray_tracer as from_ray_tracer
+    from murmurcast.radio.channel_files import read_channel as read_channel
     from murmurcast.radio.link_budget import LinkBudget as LinkBudget
     from murmurcast.radio.link_budget import link_budget as link_budget
     from murmurcast.radio.settings import Radio as Radio
+    from murmurcast.radio.trace import ChannelTrace as ChannelTrace
     from murmurcast.reports import plots as figures  # noqa: F401
     from murmurcast.reports.runs import report as report
     from murmurcast.runs.result import Result as Result
@@ -90,6 +93,7 @@ _HOME = {
     "AuditOptions": "audits.audit",
     "Budget": "planning.setup",
     "Certificate": "privacy.certificate",
+    "ChannelTrace": "radio.trace",
     "ClippedGradients": "planning.setup",
     "Collusion": "privacy.coalitions",
     "Error": "errors",
@@ -125,6 +129,7 @@ _HOME = {
     "dwfl": "algorithms.dwfl",
     "exact_diffusion": "algorithms.exact_diffusion",
     "figures": "reports.plots",
+    "from_ray_tracer": "radio.channel_files",
     "frost": "algorithms.frost",
     "gains": "network.gains",
     "gaussian": "privacy.gaussian",
@@ -151,6 +156,7 @@ _HOME = {
     "private_push_pull": "algorithms.private_push_pull",
     "push_pull": "algorithms.push_pull",
     "rank": "experiments.rank",
+    "read_channel": "radio.channel_files",
     "read_gains": "network.files",
     "report": "reports.runs",
     "row_stochastic": "algorithms.row_stochastic",

@@ -78,3 +78,17 @@ def test_an_edge_list_numbered_from_one_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(Error, match="nodes 1 to 3, and none of node 0") as raised:
         read_gains(tmp_path / "links.csv")
     assert "subtract 1" in raised.value.hint
+
+
+def test_channels_of_a_radio_are_refused_without_one(tmp_path: Path) -> None:
+    turned = GAINS * np.exp(0.5j)
+    np.save(tmp_path / "a.npy", turned)
+    np.savez(tmp_path / "b.npz", gains=turned[None], carrier_hz=2.4e9)
+    save_npz(tmp_path / "c.npz", csr_array(turned))
+    np.savez(tmp_path / "d.npz", gains=GAINS[None])
+    (tmp_path / "e.csv").write_text("sender,receiver,gain_db\n0,1,-60\n")
+    (tmp_path / "f.csv").write_text("time,sender,receiver,gain_db\n0,0,1,-60\n")
+    for name in ("a.npy", "b.npz", "c.npz", "d.npz", "e.csv", "f.csv"):
+        with pytest.raises(Error, match="need a radio") as raised:
+            read_gains(tmp_path / name)
+        assert "add a [radio] section" in raised.value.hint, name

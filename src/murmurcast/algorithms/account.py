@@ -316,11 +316,15 @@ def require_z(ledger: LedgerTables, amplitude: FloatArray, starts: tuple[Z, ...]
         ledger.refuse("has a node without links")
     arriving = csr_array(gains(ledger, "model").T @ diags_array(amplitude[0]))
     own = diags_array(1 - degree / ledger.number("normaliser"))
-    weights, z = csr_array(diags_array(heard) @ arriving + own), ledger.table("model_receiving_z")
+    weights, last = csr_array(diags_array(heard) @ arriving + own), ledger.text("rounds").split()[-1]
+    rounds, z = len(ledger.text("rounds").split()), ledger.table(f"{last}_receiving_z")
     # Only the recursion begins at 1, and only it changes.
     recursive = "recursive" in starts and np.allclose(z[0], 1, rtol=_Z_TOLERANCE)
     try:
-        expected = z_diagonal(weights, ledger.epochs, "recursive") if recursive else perron(weights)[None]
+        together = (
+            weights if rounds == 1 or not recursive else csr_array(np.linalg.matrix_power(weights.toarray(), rounds))
+        )
+        expected = z_diagonal(together, ledger.epochs, "recursive") if recursive else perron(weights)[None]
     except Error as problem:
         ledger.refuse(f"has a model_receiving_z that no plan has: {problem}")
     for first in range(1, ledger.epochs + 1 if recursive else len(z) + 1, _EPOCHS_PER_CHUNK):
@@ -328,7 +332,7 @@ def require_z(ledger: LedgerTables, amplitude: FloatArray, starts: tuple[Z, ...]
         off = np.abs(row_of(z, here) / row_of(expected, here) - 1)
         if not (off <= _Z_TOLERANCE).all():
             node = int(np.argmax(off.max(axis=0)))
-            ledger.refuse(f"has a model_receiving_z of node {node} that does not follow from its gains and amplitudes")
+            ledger.refuse(f"has a {last}_receiving_z of node {node} that does not follow from its gains and amplitudes")
 
 
 def require_grid(ledger: LedgerTables, schedule: FloatArray, amplitude: FloatArray, noise: FloatArray) -> None:

@@ -7,11 +7,11 @@ Weights: the plan's A. Noise: none, so nothing is promised. Channel uses: 1 per 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Publish, Sending, State
+from murmurcast.algorithms.base import NO_DRAWS, Algorithm, Publish
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.power_controlled import GradientAt, power_controlled
 from murmurcast.planning.plan import Plan
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
 
 def noiseless(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: Publish = "last") -> Algorithm:
     """Algorithm 1 without noise; arguments as `power_controlled`."""
-
-    def send(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax.Array:  # noqa: ARG001
-        return here.amplitude * state.own
-
     algorithm = power_controlled(plan, gradient_at=gradient_at, publish=publish)
-    (only,) = algorithm.rounds
-    silent = only.sending._replace(noise=np.zeros_like(only.sending.noise))
-    quiet = only._replace(draws=NO_DRAWS, sending=silent, send=send)
-    return algorithm._replace(name="noiseless", rounds=(quiet,), releases=())
+    first, *further = algorithm.rounds
+
+    def send(here: Any, state: Any, drawn: dict[str, jax.Array]) -> jax.Array:  # noqa: ARG001
+        import jax.numpy as jnp
+
+        return first.send(here, state, {"noise": jnp.zeros_like(state.own)})
+
+    silent = first.sending._replace(noise=np.zeros_like(first.sending.noise))
+    quiet = first._replace(draws=NO_DRAWS, sending=silent, send=send)
+    return algorithm._replace(name="noiseless", rounds=(quiet, *further), releases=())
 
 
 METHOD = Method(

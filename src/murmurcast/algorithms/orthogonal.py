@@ -48,7 +48,7 @@ def orthogonal(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: Publis
 
 def account(ledger: LedgerTables) -> tuple[Releases, ...]:
     """As Algorithm 1: what is sent is the same."""
-    return algorithm_1.account_of_sent(ledger, "links")
+    return algorithm_1.account_of_sent(ledger, ("links",))
 
 
 METHOD = Method(

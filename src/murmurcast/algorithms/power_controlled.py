@@ -14,13 +14,14 @@ With secure noise, everything a node says is on a grid: see `murmurcast.algorith
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast.algorithms import over_radio
 from murmurcast.algorithms.account import (
     LedgerTables,
     above_zero,
@@ -45,8 +46,20 @@ from murmurcast.algorithms.base import (
     send_model_with_noise,
     start,
 )
+from murmurcast.algorithms.free_rounds import (
+    Carrier,
+    MixingTables,
+    mixed_point,
+    pass_on,
+    require_free_rounds,
+    require_mixed_by_channel,
+    start_mixed,
+    tables_of_free_rounds,
+    with_free_rounds,
+)
 from murmurcast.algorithms.grid_noise import finite, on_grid, send_on_grid, within
 from murmurcast.algorithms.method import Method
+from murmurcast.algorithms.mixer import Loud
 from murmurcast.algorithms.tables import Leaf, mixing_factors, newest_share, row_of, same_always, without_repeats
 from murmurcast.channels.air import Air
 from murmurcast.errors import Error
@@ -118,62 +131,69 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
         )
     require_gradient_at(gradient_at)
     require_publish(publish)
-    sending, receiving = _tables(plan)
-    if plan.budget.noise_source == "secure" and not sending.schedule.all():
+    carrier = _carrier(plan) if plan.radio is None else over_radio.carrier(plan, plan.radio)
+    secure = plan.budget.noise_source == "secure"
+    if secure and (plan.radio is not None or plan.schedule.rounds > 1 or not carrier.sending.schedule.all()):
         raise Error(
-            "secure noise needs noise in every epoch: its grid is made of it", hint='set noise_timing = "aligned"'
+            "secure noise needs the paper's channel, one round and noise in every epoch: its grid is made of it",
+            hint='set noise_timing = "aligned", schedule.rounds = 1, and no [radio]',
         )
-    grid = on_grid(sending) if plan.budget.noise_source == "secure" else None
+    grid = on_grid(carrier.sending) if secure else None
 
-    def update(
-        here: Receiving | ReceivingOnGrid, state: State, sent: jax.Array, heard: jax.Array, local: Local
-    ) -> State:
-        mixed = here.heard * heard + here.kept * sent
+    def step(here: Any, state: Any, mixed: jax.Array, local: Local) -> tuple[jax.Array, jax.Array]:
+        """The next x, and what is published."""
         if isinstance(here, ReceivingOnGrid):
             mixed = within(mixed, here.limit)
         gradient = local.gradient_at_public(mixed) if gradient_at == "mixed" else local.gradient_at_private(state.own)
         if isinstance(here, ReceivingOnGrid):
             gradient = finite(gradient)
         own = local.project(mixed - here.step / here.z * gradient)
-        return State(own, mixed if publish == "last" else state.published + here.newest * (mixed - state.published))
+        return own, mixed if publish == "last" else state.published + here.newest * (mixed - state.published)
 
+    receiving = Receiving(*carrier.mixing, *_steps(plan, carrier.z))
+    first = Round(
+        name="model",
+        channel=carrier.channels[0],
+        draws=NOISE if grid is None else {"noise": Draw(law="discrete gaussian")},
+        sending=carrier.sending if grid is None else grid.sending,
+        receiving=receiving if grid is None else ReceivingOnGrid(*receiving, limit=grid.limit),
+        send=carrier.send if grid is None else send_on_grid,
+        update=lambda here, state, sent, heard, local: State(*step(here, state, mixed_point(here, sent, heard), local)),
+    )
+    further = plan.schedule.rounds > 1
     return proved(
         Algorithm(
             name="power-controlled",
             setup=plan,
-            rounds=(
-                Round(
-                    name="model",
-                    channel=Air(plan.network.gains),
-                    draws=NOISE if grid is None else {"noise": Draw(law="discrete gaussian")},
-                    sending=sending if grid is None else grid.sending,
-                    receiving=receiving if grid is None else ReceivingOnGrid(*receiving, limit=grid.limit),
-                    send=send_model_with_noise if grid is None else send_on_grid,
-                    update=update,
-                ),
-            ),
+            rounds=with_free_rounds(first, carrier, receiving, step) if further else (first,),
             settings={"gradient_at": gradient_at, "publish": publish},
-            init=start,
+            init=start_mixed if further else start,
             releases=(releases(plan),),
         )
     )
 
 
-def _tables(plan: Plan) -> tuple[Sending, Receiving]:
-    """Every constant of the plan, as nodes use them."""
+def _carrier(plan: Plan) -> Carrier:
+    """The paper's channel: a sum of all signals, without units."""
     network, amplitude = plan.network, np.sqrt(plan.alpha * plan.network.power)
     sending = Sending(
         amplitude=same_always(amplitude),
         noise=same_always(np.sqrt(plan.beta * network.power) * plan.noise_to_step),
         schedule=plan.schedule.noise_schedule,
     )
-    receiving = Receiving(
-        *mixing_factors(network, plan.mixing, amplitude),
-        step=plan.schedule.steps,
+    return Carrier(
+        channels=(Air(network.gains),) * plan.schedule.rounds,
+        sending=sending,
+        send=send_model_with_noise,
+        passing=Loud(sending.amplitude),
+        pass_on=pass_on,
+        mixing=MixingTables(*mixing_factors(network, plan.mixing, amplitude)),
         z=without_repeats(plan.z),
-        newest=newest_share(plan.schedule.epochs),
     )
-    return sending, receiving
+
+
+def _steps(plan: Plan, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    return plan.schedule.steps, z, newest_share(plan.schedule.epochs)
 
 
 def releases(plan: Plan) -> Releases:
@@ -184,30 +204,37 @@ def releases(plan: Plan) -> Releases:
 
 def account(ledger: LedgerTables) -> tuple[Releases, ...]:
     """A Gaussian mechanism in every epoch, given all that was sent before; from what was sent, not from the plan."""
-    return account_of_sent(ledger, "air")
+    return account_of_sent(ledger, ("air", "radio"))
 
 
-def account_of_sent(ledger: LedgerTables, channel: str) -> tuple[Releases, ...]:
-    """The same for a channel that carries the same signals."""
+def account_of_sent(ledger: LedgerTables, channels: tuple[str, ...]) -> tuple[Releases, ...]:
+    """The same for any channel that carries these signals."""
     secure = ledger.noise_source == "secure"
-    ledger.text("model_channel", (channel,))
+    radio = ledger.text("model_channel", channels) == "radio"
     ledger.text("publish", ("last", "average"))  # either is a function of what was sent
     sends = ledger.sends("model")
-    ledger.require_rounds(model="noise: discrete gaussian of a node" if secure else "noise: normal of a node")
-    known = ("heard", "kept", "step", "z", "newest", *(() if sends is None else ("sends",)))
-    grid = ("model_sending_spacing", "model_receiving_limit") if secure else ()
-    sending = (f"model_sending_{name}" for name in ("amplitude", "noise", "schedule"))
-    ledger.require_tables(*sending, *grid, *(f"model_receiving_{name}" for name in known))
+    last = require_free_rounds(ledger, "noise: discrete gaussian of a node" if secure else "noise: normal of a node")
+    sending = ("amplitude", "noise", "schedule", *(("spacing",) if secure else ()), *(("scale",) if radio else ()))
+    known = ("step", "z", "newest", *(() if sends is None else ("sends",)), *(("limit",) if secure else ()))
+    passed = ("amplitude", *(("scale",) if radio else ()))
+    ledger.require_tables(
+        *(f"model_sending_{name}" for name in sending),
+        *(f"{last}_receiving_{name}" for name in known),
+        *tables_of_free_rounds(ledger, passed),
+    )
     where = ledger.text("gradient_at", ("mixed", "own"))
     if ledger.text("unit") == "record" and where != "mixed":
         ledger.refuse(f'has unit record and gradient_at "{where}": that carries no certificate, "mixed" is needed')
-    ledger.per_epoch("model_receiving_newest")
+    ledger.per_epoch(f"{last}_receiving_newest")
     ledger.per_node("power")
     amplitude = above_zero(ledger, "model_sending_amplitude", sends)
-    z = above_zero(ledger, "model_receiving_z")
-    require_row_stochastic(ledger, amplitude, sends)
-    require_z(ledger, amplitude, ("recursive", "perron"))
-    steps, schedule = ledger.per_epoch("model_receiving_step"), ledger.per_epoch("model_sending_schedule")
+    z = above_zero(ledger, f"{last}_receiving_z")
+    if radio:
+        require_mixed_by_channel(ledger)
+    else:
+        require_row_stochastic(ledger, amplitude, sends)
+        require_z(ledger, amplitude, ("recursive", "perron"))
+    steps, schedule = ledger.per_epoch(f"{last}_receiving_step"), ledger.per_epoch("model_sending_schedule")
     noise, epochs = ledger.table("model_sending_noise"), np.arange(1, ledger.epochs + 1)
     if secure:
         require_grid(ledger, schedule, amplitude, noise)
@@ -219,8 +246,10 @@ def account_of_sent(ledger: LedgerTables, channel: str) -> tuple[Releases, ...]:
 
 
 def noise_sent(ledger: LedgerTables, epochs: NDArray[np.int64]) -> FloatArray:
-    """sqrt((1 - alpha) p) sigma_t."""
+    """sqrt((1 - alpha) p) sigma_t, times the public factor of a radio."""
     schedule = ledger.per_epoch("model_sending_schedule")[epochs - 1]
+    if ledger.has("model_sending_scale"):
+        schedule = schedule * ledger.per_epoch("model_sending_scale")[epochs - 1]
     return np.asarray(schedule[:, None] * row_of(ledger.table("model_sending_noise"), epochs))
 
 

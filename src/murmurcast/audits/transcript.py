@@ -120,6 +120,7 @@ def transcripts(
     precision: Precision = "float32",
     on_epoch: Count = quiet,
     prepare: Prepare = _as_it_is,
+    epochs: int | None = None,
 ) -> Transcript:
     """Runs an algorithm on a problem for all seeds at once and keeps what was on the air.
 
@@ -130,6 +131,7 @@ def transcripts(
         precision: "float32", or "float64" at half the speed.
         on_epoch: Called about twice a second with (epochs done, epochs in all).
         prepare: What is changed in the nodes' first states.
+        epochs: Only the first so many, which are the same as in the whole run; None for all.
 
     Raises:
         Error: Nothing is on the air, or the tape would be too large.
@@ -139,35 +141,37 @@ def transcripts(
     require_planned_for(algorithm, problem)
     dtype = np.dtype(precision)
     _require_on_air(algorithm)
-    _require_room(bytes_of_tape(algorithm, problem, dtype.itemsize) * len(seeds))
+    last = algorithm.epochs if epochs is None else epochs
+    _require_room(bytes_of_tape(algorithm, problem, dtype.itemsize, last) * len(seeds))
     needed = problem.nodes * (problem.bytes_per_gradient + problem.dim * dtype.itemsize)
     layout = sharding.layout(problem.nodes, len(seeds), needed)
     with jax.enable_x64(precision == "float64"):
-        program = loop.program(taped(algorithm, problem.shape), problem, layout, seeds, dtype)
+        program = loop.program(taped(algorithm, problem.shape, last), problem, layout, seeds, dtype)
         inner = layout.put_filled(prepare(layout.take(program.start.state.inner)))
         point = Point(0, program.start._replace(state=program.start.state._replace(inner=inner)))
-        while point.epoch < algorithm.epochs:
-            point = train.advance(program, point, algorithm.epochs)
-            on_epoch(point.epoch, algorithm.epochs)
+        while point.epoch < last:
+            point = train.advance(program, point, last)
+            on_epoch(point.epoch, last)
         state = layout.take(point.carry.state)
     return _by_seed(state, problem.dim)
 
 
-def bytes_of_tape(algorithm: Algorithm, problem: Problem, bytes_per_number: int = 4) -> int:
-    """What one seed's tape takes."""
+def bytes_of_tape(algorithm: Algorithm, problem: Problem, bytes_per_number: int = 4, epochs: int | None = None) -> int:
+    """What one seed's tape takes, of the first so many epochs or of all."""
     channels = [one.channel for one in algorithm.rounds]
     vectors = sum((channel.signals or 1) + (channel.neighbours or 1) for channel in channels)  # sent, and heard
-    return algorithm.epochs * problem.nodes * problem.dim * vectors * bytes_per_number
+    return (epochs or algorithm.epochs) * problem.nodes * problem.dim * vectors * bytes_per_number
 
 
-def taped(algorithm: Algorithm, shape: tuple[int, ...]) -> Algorithm:
+def taped(algorithm: Algorithm, shape: tuple[int, ...], epochs: int) -> Algorithm:
     """The same algorithm, its state a `Taped`.
 
     Args:
         algorithm: Any.
         shape: Of one model.
+        epochs: How many the tape is for, from the first.
     """
-    epochs, channels = algorithm.epochs, [one.channel for one in algorithm.rounds]
+    channels = [one.channel for one in algorithm.rounds]
 
     def init(start: Model, local: Local) -> Taped:
         sent, heard = (

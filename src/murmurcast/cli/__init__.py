@@ -10,6 +10,7 @@ from murmurcast.cli._options import complain
 from murmurcast.cli.audit import audit
 from murmurcast.cli.certify import certify
 from murmurcast.cli.compare import compare
+from murmurcast.cli.export_iq import export_iq
 from murmurcast.cli.link import link
 from murmurcast.cli.methods import methods
 from murmurcast.cli.plan import plan
@@ -37,6 +38,7 @@ app.command("audit")(audit)
 app.command("compare")(compare)
 app.command("rank")(rank)
 app.command("report")(report)
+app.command("export-iq")(export_iq)
 app.command("methods")(methods)
 
 # Objects before Python looks for cycles among them: imports and traces make hundreds of thousands that all stay, and

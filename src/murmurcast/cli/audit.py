@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from murmurcast.cli import _run_folder
 from murmurcast.cli._options import AsJson, Sets, complain, echo_json, overrides
 from murmurcast.errors import Error
 from murmurcast.privacy.rounding import at_least, at_most
@@ -74,10 +75,10 @@ def audit(
 
         require_path(out)
     members = None if coalition is None else _members(coalition)
-    folder, file = file, _experiment_of(file)
+    folder, file = file, _run_folder.experiment_file(file, otherwise="audit it with mc.audit")
     experiment = experiment_files.load(file, overrides(sets))
     if folder is not file and experiment.data is not None and "data.name" not in overrides(sets):
-        name = _data_of_run(folder, experiment.data.name)
+        name = _run_folder.place_of_data(folder, experiment.data.name, "say where it is: --set data.name=FOLDER/FILE")
         experiment = experiment_files.load(file, overrides(sets) | {"data.name": name})
     with _progress_bar.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):
         problem, algorithm = experiment.build(file.parent, on_stage)
@@ -118,36 +119,6 @@ def _write_page(
         pictures = run_inversion(problem.data.dataset, seed=0, on_stage=on_stage)
     on_stage("writing the page")
     audits.write(found, experiment.as_toml(), file.name, out, pictures, experiment.warnings)
-
-
-def _experiment_of(path: Path) -> Path:
-    """The experiment file: the path itself, or that of the run whose folder it is."""
-    from murmurcast.runs.result import EXPERIMENT
-
-    if not path.is_dir():
-        return path
-    if not (path / EXPERIMENT).is_file():
-        raise Error(
-            f"{path} holds no {EXPERIMENT}: it is no run of an experiment file",
-            hint="name the experiment file, or a folder that murmurcast run made; a run made in Python is audited with "
-            "mc.audit",
-        )
-    if not (path / EXPERIMENT).read_bytes().strip():
-        raise Error(f"{path / EXPERIMENT} is empty: the run was made in Python", hint="audit it with mc.audit")
-    return path / EXPERIMENT
-
-
-def _data_of_run(folder: Path, name: str) -> str:
-    """Where the data of a run are: a run keeps only the name of a file, which may lie beside it or here."""
-    if Path(name).suffix not in (".npz", ".csv", ".parquet"):
-        return name
-    for place in (folder, Path()):
-        if (place / name).is_file():
-            return str((place / name).resolve())
-    raise Error(
-        f"{name}, the data of {folder}, is neither there nor in this folder",
-        hint="say where it is: --set data.name=FOLDER/" + name,
-    )
 
 
 def _members(names: str) -> tuple[int, ...]:

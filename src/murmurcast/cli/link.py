@@ -96,6 +96,7 @@ def _work(experiment: "Experiment", folder: Path) -> Found:
             dim=dim,
             radius=radius,
             normaliser=plan.mixing.normaliser,
+            rounds=plan.schedule.rounds,
         )
     return Found(budget, radio, plan, dim, radius, (*experiment.plan_warnings, *_warnings(experiment, plan, budget)))
 

@@ -165,19 +165,11 @@ class Experiment(Section):
         network: Network | None = None,
     ) -> "Plan":
         """The plan the file describes, for a problem that is at hand or for what the file says of one."""
-        from murmurcast.planning.solve import plan
+        from murmurcast.planning.solve import planned
 
         power, setup = self.power, self.build_setup(folder, on_stage, problem, network)
-        return plan(
-            setup.network,
-            setup.problem,
-            setup.budget,
-            setup.schedule,
-            power=PowerRule(objective=power.objective, minimum=power.min, maximum=power.max, alpha=power.alpha),
-            normaliser=self.network.normaliser,
-            z=self.network.z,
-            on_stage=on_stage,
-        )
+        rule = PowerRule(objective=power.objective, minimum=power.min, maximum=power.max, alpha=power.alpha)
+        return planned(setup, rule, self.network.normaliser, self.network.z, on_stage)
 
     def build_algorithm(self, setup: Setup) -> "Algorithm":
         """The algorithm for a setup or plan, with the ends that [run] fixes."""

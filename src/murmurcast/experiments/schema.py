@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from murmurcast.algorithms.registry import DEFAULT
 from murmurcast.data.partition import Dirichlet, Iid, QuantitySkew, Shards, Sorted
 from murmurcast.network.gains import Constant, FreeSpace, Indoor, LogDistance, Rayleigh, Rician, Street, Uniform
+from murmurcast.network.weights import Z
 from murmurcast.planning.schedule import Decay, NoiseTiming
 from murmurcast.privacy.settings_chosen import NOT_STATED
 from murmurcast.radio.settings import Radio
@@ -45,7 +46,7 @@ class NetworkSection(Section):
     gain: Gain | None = None
     power: float | list[float] = 1.0
     normaliser: Literal["lazy", "max-degree"] | int = "lazy"
-    z: Literal["recursive", "perron"] = "recursive"
+    z: Z | None = None
 
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class ScheduleSection(Section):
     decay: Decay = "sqrt"
     noise_to_step: float | list[float] | Literal["auto"] | None = None
     noise_timing: NoiseTiming = "paper"
+    rounds: int = 1
 
 
 class PowerSection(Section):

@@ -13,8 +13,7 @@ from murmurcast._files import UNREADABLE
 from murmurcast.errors import Error
 
 _FORMATS = ".npy, .npz (dense or scipy sparse), or .csv (a matrix, or an edge list headed sender,receiver,gain)"
-
-
+_AMPLITUDES = "save one matrix of amplitudes: numpy.abs of the channel"
 _FROM_ZERO = "number the nodes from 0: subtract 1 from every sender and receiver"
 
 
@@ -43,12 +42,25 @@ def read_gains(path: Path | str) -> FloatArray | csr_array | EdgeList:
 
 
 def _read_numpy(path: Path) -> FloatArray:
-    return _real(path, np.load(path, allow_pickle=False))
+    return _matrix(path, np.load(path, allow_pickle=False))
+
+
+def _matrix(path: Path, found: Any) -> FloatArray:
+    if found.dtype.kind in "fiub" and found.ndim in (3, 4):
+        raise _of_a_radio(path, "gains over time")
+    return _real(path, found)
+
+
+def _of_a_radio(path: Path, what: str) -> Error:
+    """What `murmurcast.radio.channel_files` reads."""
+    return Error(f"{path} holds {what}, which need a radio", hint=f"add a [radio] section, or {_AMPLITUDES}")
 
 
 def _real(path: Path, found: Any) -> FloatArray:
+    if found.dtype.kind == "c":
+        raise _of_a_radio(path, "complex gains")
     if found.dtype.kind not in "fiub":
-        raise Error(f"{path} holds {found.dtype}, not real numbers", hint="save amplitudes: numpy.abs of the channel")
+        raise Error(f"{path} holds {found.dtype}, not real numbers", hint=_AMPLITUDES)
     return np.asarray(found, dtype=np.float64)
 
 
@@ -58,7 +70,7 @@ def _read_npz(path: Path) -> FloatArray | csr_array:
         if "format" not in names:
             if len(names) != 1 and "gains" not in names:
                 raise Error(f"{path} holds {', '.join(names)}", hint="keep one array in it, or name it gains")
-            return _real(path, archive["gains" if "gains" in names else names[0]])
+            return _matrix(path, archive["gains" if "gains" in names else names[0]])
     with path.open("rb") as stream:
         matrix: Any = load_npz(stream)
     if hasattr(matrix, "check_format"):
@@ -70,16 +82,28 @@ def _read_npz(path: Path) -> FloatArray | csr_array:
     return found
 
 
+def _is_edge_list(path: Path, header: list[str]) -> bool:
+    """Whether the columns are those of an edge list; otherwise it is a matrix without a header."""
+    if sorted({*header, "time"}) == ["gain_db", "receiver", "sender", "time"]:
+        raise Error(
+            f"{path} holds gains in dB, which need a radio",
+            hint="add a [radio] section, or give a column gain = 10 ** (gain_db / 20)",
+        )
+    if header[:2] != ["sender", "receiver"]:
+        return False
+    if header not in (["sender", "receiver"], ["sender", "receiver", "gain"]):
+        raise Error(f"{path} has the columns {', '.join(header)}", hint="use sender,receiver or sender,receiver,gain")
+    return True
+
+
 def _read_csv(path: Path) -> FloatArray | csr_array | EdgeList:
     with path.open(newline="", encoding="utf-8-sig") as stream:
         lines = csv.reader(stream)
         header = [cell.strip().lower() for cell in next(lines, [])]
         if not any(row and not row[0].startswith("#") for row in (header, *lines)[header[:1] == ["sender"] :]):
             raise Error(f"{path} lists no link", hint="give one line per link")
-    if header[:2] != ["sender", "receiver"]:
+    if not _is_edge_list(path, header):
         return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8-sig")
-    if header not in (["sender", "receiver"], ["sender", "receiver", "gain"]):
-        raise Error(f"{path} has the columns {', '.join(header)}", hint="use sender,receiver or sender,receiver,gain")
     table = np.loadtxt(path, delimiter=",", ndmin=2, skiprows=1, encoding="utf-8-sig")
     if table.shape[1] != len(header) or not np.isfinite(table).all() or np.abs(table).max() > 1e15:
         raise Error(f"{path} does not hold one number for each of {', '.join(header)}", hint="complete every line")

@@ -16,7 +16,7 @@ from murmurcast._threads import threads_for
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 
-Z = Literal["recursive", "perron"]
+Z = Literal["recursive", "perron", "mean", "predicted"]
 _RECURSIVE_UP_TO = 3000  # nodes: z is nodes x nodes
 MAX_Z_ENTRIES = 2e8  # numbers: epochs x nodes
 
@@ -128,13 +128,13 @@ def z_diagonal(weights: csr_array, epochs: int, start: Z) -> FloatArray:
     Args:
         weights: [nodes, nodes] A.
         epochs: T.
-        start: "recursive" runs z_{t+1} = A z_t from z_1 = I; "perron" starts at the limit.
+        start: "recursive" runs z_{t+1} = A z_t from z_1 = I; all others stay at its limit.
 
     Returns:
         [epochs, nodes]; for "perron" a view that repeats one row.
     """
     nodes = weights.shape[0]
-    if start == "perron":
+    if start != "recursive":
         return np.broadcast_to(perron(weights), (epochs, nodes))
     if nodes > _RECURSIVE_UP_TO:
         raise Error(

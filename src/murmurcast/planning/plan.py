@@ -17,7 +17,7 @@ from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
 from murmurcast.errors import Error
 from murmurcast.network.stability import exact_diffusion_radius
-from murmurcast.network.weights import Mixing
+from murmurcast.network.weights import Mixing, Z
 from murmurcast.planning.power.transmit_power import public_scale, sent_over_budget
 from murmurcast.planning.setup import Setup, run_curve
 from murmurcast.planning.warnings import cautions, power_note
@@ -102,6 +102,8 @@ class Plan(Setup):
         perron: [nodes] pi, the limit of z.
         noise_is_automatic: The noise was found for a given alpha, not the other way round.
         fell_back_to_even: All nodes share one alpha, because what the objective prefers did not settle or was worse.
+        z_rule: How z is found; where it follows a changing channel, `z` is its limit for the mean weights, and noise
+            follows as z does, so that the certificate is the same in every realisation.
     """
 
     rule: PowerRule
@@ -113,6 +115,12 @@ class Plan(Setup):
     perron: FloatArray
     noise_is_automatic: bool = False
     fell_back_to_even: bool = False
+    z_rule: Z = "recursive"
+
+    @property
+    def z_follows_channel(self) -> bool:
+        """Whether what gradients are divided by is known only as the channel turns out."""
+        return self.radio is not None and self.radio.varies and self.z_rule in ("recursive", "predicted")
 
     @property
     def beta(self) -> FloatArray:

@@ -12,6 +12,7 @@ from murmurcast.errors import Error
 Decay = Literal["sqrt", "linear", "constant"]
 NoiseTiming = Literal["paper", "aligned", "quiet-start"]
 MAX_EPOCHS = 10_000_000
+MAX_ROUNDS = 64  # each is compiled
 _EXPONENT = {"sqrt": 0.5, "linear": 1.0, "constant": 0.0}
 
 
@@ -29,6 +30,8 @@ class Schedule:
             sigma_1 = 0, because the first message is free of data.
         noise_to_step: q, noise std over step: one number, one per node, or "auto" for the least noise that meets a
             total budget. None: "auto" for a total budget, 10 (the paper's) for a per-epoch one.
+        rounds: Mixing rounds of an epoch. The first carries the noise; further ones send the public mixed point again:
+            they cost channel uses, and no privacy.
     """
 
     epochs: int
@@ -36,11 +39,15 @@ class Schedule:
     decay: Decay = "sqrt"
     noise_timing: NoiseTiming = "paper"
     noise_to_step: float | tuple[float, ...] | Literal["auto"] | None = None
+    rounds: int = 1
 
     def __post_init__(self) -> None:
         _check.at_least(2, epochs=self.epochs)
         if self.epochs > MAX_EPOCHS:
             raise Error(f"epochs is {self.epochs}, more than {MAX_EPOCHS}", hint="lower schedule.epochs")
+        _check.at_least(1, rounds=self.rounds)
+        if self.rounds > MAX_ROUNDS:
+            raise Error(f"rounds is {self.rounds}, more than {MAX_ROUNDS}", hint="lower schedule.rounds")
         _check.positive(step=self.step)
         if isinstance(self.noise_to_step, str):
             if self.noise_to_step != "auto":

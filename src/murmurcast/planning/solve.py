@@ -5,7 +5,7 @@ certificate. Both are run to a fixed point, and the plan is made only where it v
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from murmurcast._check import FloatArray
 from murmurcast._progress import Stage, quiet
 from murmurcast.errors import Error, Infeasible
 from murmurcast.network.graph import Network
-from murmurcast.network.weights import Mixing, Z, mixing, perron, z_diagonal
+from murmurcast.network.weights import Mixing, Z, mixing, perron
 from murmurcast.network.weights import normaliser as resolve_normaliser
+from murmurcast.planning.mean_mixing import mean_mixing, z_in_epochs
 from murmurcast.planning.plan import Plan, PowerRule, objective_value
 from murmurcast.planning.power.balanced import balanced_shape, level_below, level_within, require_level
 from murmurcast.planning.power.certified import certified_alpha, certified_noise, require_floor
@@ -27,6 +28,7 @@ from murmurcast.planning.schedule import Schedule
 from murmurcast.planning.setup import Budget, ProblemFacts, Setup, require_facts
 from murmurcast.privacy import certificate
 from murmurcast.privacy.conversion import Curve
+from murmurcast.radio.settings import Radio
 
 _PAPER_NOISE_TO_STEP = 10.0
 _PLAIN_ROUNDS, _ROUNDS = 20, 200
@@ -54,8 +56,8 @@ def plan(
     *,
     power: PowerRule | None = None,
     normaliser: str | int = "lazy",
-    z: Z = "recursive",
-    on_stage: Stage = quiet,
+    z: Z | None = None,
+    radio: Radio | None = None,
 ) -> Plan:
     """Splits every node's power between model and noise so that the budget holds.
 
@@ -66,8 +68,10 @@ def plan(
         schedule: Epochs, steps, noise.
         power: How the split is chosen; the paper's objective by default.
         normaliser: R: "lazy" (max degree + 1), "max-degree", or a number.
-        z: "recursive" (the paper's) or "perron" (started at its limit; for large networks).
-        on_stage: Called with a few words whenever a new stage of the work begins.
+        z: "recursive" (the paper's), "perron" (started at its limit; for large networks), and over a radio whose
+            weights change "mean" (the limit of the mean weights; the default there) or "predicted" (of those expected
+            from each epoch on; noise follows it).
+        radio: What carries the signals, in physical units; None for the paper's ideal channel.
 
     Returns:
         The plan, verified: the split meets the budget with the weights it makes.
@@ -79,20 +83,30 @@ def plan(
     _check.instance(Network, network=network)
     _check.instance(Budget, budget=budget)
     _check.instance(Schedule, schedule=schedule)
-    _check.instance(PowerRule, power=(rule := power or PowerRule()))
+    _check.instance(PowerRule, power=power or PowerRule())
+    if radio is not None:
+        _check.instance(Radio, radio=radio)
     require_facts(problem)
-    if z not in ("recursive", "perron"):
-        raise Error(f'z is "{z}"', hint=_check.nearest(z, ("recursive", "perron")))
+    setup = Setup(network=network, problem=problem, budget=budget, schedule=schedule, radio=radio)
+    return planned(setup, power or PowerRule(), normaliser, z)
+
+
+def planned(
+    setup: Setup, rule: PowerRule, normaliser: str | int = "lazy", z: Z | None = None, on_stage: Stage = quiet
+) -> Plan:
+    """As `plan`, from a setup; `on_stage` is called with a few words whenever a new stage of the work begins."""
+    network, budget, schedule, radio = setup.network, setup.budget, setup.schedule, setup.radio
+    rule_of_z = _z_rule(z, radio)
     resolved = resolve_normaliser(network, normaliser)
     network.require_two_way("the paper's power split")
-    setup = Setup(network=network, problem=problem, budget=budget, schedule=schedule)
     # What a total budget is held against; the per-epoch view stays the paper's.
     counted, curve = setup.effective_sensitivity, setup.curve
     noise = _noise(schedule, budget, network.nodes)
 
     def mix(alpha: FloatArray) -> tuple[Mixing, FloatArray]:
-        made = mixing(network, alpha, resolved)
-        return made, z_diagonal(made.weights, schedule.epochs, z)
+        made = mixing(network, alpha, resolved) if radio is None else mean_mixing(network, alpha, resolved, radio)
+        varies = radio is not None and radio.varies
+        return made, z_in_epochs(made.weights, schedule, "perron" if varies or rule_of_z != "recursive" else rule_of_z)
 
     if budget.target == "per-epoch" and noise is None:
         raise Error(
@@ -111,10 +125,12 @@ def plan(
         found = _certified(mix, budget, schedule, rule, noise, counted, curve)
     return Plan(
         network=network,
-        problem=problem,
+        problem=setup.problem,
         budget=budget,
         schedule=schedule,
+        radio=radio,
         rule=rule,
+        z_rule=rule_of_z,
         alpha=_check.frozen(found.alpha),
         noise_to_step=found.noise_to_step,
         theta=found.theta,
@@ -124,6 +140,21 @@ def plan(
         noise_is_automatic=noise is None,
         fell_back_to_even=found.even,
     )
+
+
+def _z_rule(z: Z | None, radio: Radio | None) -> Z:
+    varies = radio is not None and radio.varies
+    if z is None:
+        return "mean" if varies else "recursive"
+    _check.one_of(get_args(Z), z=z)
+    if z in ("mean", "predicted") and not varies:
+        raise Error(
+            f'z is "{z}", and the weights do not change: there is nothing to average or predict',
+            hint='set z = "perron", or give the radio fading',
+        )
+    if z == "perron" and varies:
+        raise Error('z is "perron", and the weights change', hint='set z = "mean": the limit of the mean weights')
+    return z
 
 
 def _noise(schedule: Schedule, budget: Budget, nodes: int) -> FloatArray | None:

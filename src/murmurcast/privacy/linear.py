@@ -200,11 +200,11 @@ def filter_steps(weights: FloatArray, observers: tuple[int, ...], effective_nois
     """
     hidden = hidden_from(weights, observers)
     full = weights[list(observers)][:, hidden]
-    heard = _row_space(full)
+    heard = row_space(full)
     # heard = reduce @ full, because the rows of full span those of heard.
     reduce = heard @ np.linalg.pinv(full, rcond=_NEGLIGIBLE)
     forward = weights[np.ix_(hidden, hidden)]
-    variance = _some_noise(effective_noise)[:, hidden] ** 2
+    variance = with_some_noise(effective_noise)[:, hidden] ** 2
     uncertain = np.diag(variance[0])
     for epoch in range(len(effective_noise)):
         cross = heard @ uncertain
@@ -225,7 +225,7 @@ def require_numbers(effective_noise: FloatArray, push: FloatArray) -> None:
     _check.finite(push=np.abs(push).ravel())
 
 
-def _some_noise(effective_noise: FloatArray) -> FloatArray:
+def with_some_noise(effective_noise: FloatArray) -> FloatArray:
     """The same, with a thousandth of the next epoch's noise in a first message that has none: a filter needs some."""
     if effective_noise[0].all():
         return effective_noise
@@ -250,7 +250,7 @@ def _responses(epochs: list[Step], targets: "np.ndarray[tuple[int], np.dtype[np.
     return result
 
 
-def _row_space(heard: FloatArray) -> FloatArray:
+def row_space(heard: FloatArray) -> FloatArray:
     """An orthonormal basis of what the observers hear: repeated or empty rows carry nothing more."""
     _, size, basis = np.linalg.svd(heard, full_matrices=False)
     return np.asarray(basis[size > size.max(initial=0.0) * _NEGLIGIBLE])

@@ -17,9 +17,10 @@ from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 from murmurcast.network.weights import mixing, mixing_rate
 from murmurcast.radio import units
+from murmurcast.radio.air_time import joules, message_symbols, uses_of_round
 from murmurcast.radio.departures import departures
 from murmurcast.radio.settings import Radio
-from murmurcast.radio.slots import Slots, slots
+from murmurcast.radio.slots import slots
 
 _RATE_UP_TO = 300  # nodes, for the mixing rate
 
@@ -107,10 +108,9 @@ def link_budget(
     sender, receiver = links.coords
     snr = units.snr_db(links.data, network.power[sender], noise[receiver])
     turns = slots(network, radio.access, radio.duplex)
-    symbols = _symbols(network, radio, dim, snr)
-    uses = rounds * _uses_of_round(turns, symbols, radio)
+    symbols = message_symbols(network, radio, dim)
+    uses = rounds * uses_of_round(turns, symbols, radio)
     seconds = uses / radio.bandwidth_hz
-    radiated = network.power * turns.sendings * rounds * symbols / radio.bandwidth_hz
     mixed = _mixed(network, radio, alpha, noise_std, normaliser)
     scale = units.public_scale(alpha, noise_std, dim, radius)
     tau = np.sqrt(noise / 2) * mixed.receiver_factor / scale[:, None]
@@ -135,7 +135,7 @@ def link_budget(
         symbols=symbols,
         uses=uses,
         seconds=seconds,
-        joules=np.asarray(radiated + radio.circuit_watts * seconds + radio.joules_per_gradient),
+        joules=joules(network.power, radio, rounds * turns.sendings * symbols, seconds),
         departures=departures(network, radio, turns.number, float(symbols.max())),
     )
 
@@ -188,30 +188,6 @@ def _heard_snr(network: Network, noise: FloatArray) -> FloatArray:
     """[nodes] of the mean amplitude of all that a receiver hears."""
     amplitude = np.asarray(network.gains.T @ np.sqrt(network.power)) / network.heard_degree
     return np.asarray(amplitude**2 / noise)
-
-
-def _symbols(network: Network, radio: Radio, dim: int, snr_db: FloatArray) -> FloatArray:
-    """[nodes] of one message: two parameters each, and a pilot; digitally as many as the weakest listener needs."""
-    if radio.access != "digital":
-        return np.full(network.nodes, float(-(-dim // 2) + radio.pilots))
-    weakest = np.minimum.reduceat(snr_db, network.gains.indptr[:-1])
-    carried = units.bits_per_symbol(weakest, radio.gap_db)
-    if not (carried > 0).all():
-        node = int(np.argmin(carried))
-        raise Error(
-            f"a digital link of node {node} carries nothing: its signal-to-noise ratio is {weakest[node]:.0f} dB",
-            hint="raise radio.power_dbm, bring nodes closer, or leave that link out",
-        )
-    return np.asarray(dim * radio.bits / carried)
-
-
-def _uses_of_round(turns: Slots, symbols: FloatArray, radio: Radio) -> float:
-    """Slots of one length each; digital slots last as long as the longest message in them."""
-    if radio.access != "digital":
-        return float(turns.number * symbols.max() / radio.efficiency)
-    longest = np.zeros(turns.number)
-    np.maximum.at(longest, turns.turn, symbols)
-    return float(longest.sum() / radio.efficiency)
 
 
 def _rate(weights: csr_array) -> float | None:

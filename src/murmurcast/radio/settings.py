@@ -49,6 +49,7 @@ class Radio:
         joules_per_gradient: What a gradient costs.
         compensation_error: Standard deviation of a relative error of the pilot, to see what it does.
         phase_std: Radians by which aligned phases miss, to see what it does.
+        cfo: Radians by which a sender's data turns against its pilot, as a wrong carrier does, for the same.
         seed: Of fading, phases and dither: public, and the same for all runs.
     """
 
@@ -78,6 +79,7 @@ class Radio:
     joules_per_gradient: float = 0.0
     compensation_error: float = 0.0
     phase_std: float = 0.0
+    cfo: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -97,6 +99,7 @@ class Radio:
             joules_per_gradient=self.joules_per_gradient,
             compensation_error=self.compensation_error,
             phase_std=self.phase_std,
+            cfo=self.cfo,
         )
         _check.at_least(1, pilots=self.pilots, bits=self.bits)
         _check.at_least(0, recentre_every=self.recentre_every, seed=self.seed)
@@ -133,6 +136,11 @@ class Radio:
         thermal = units.thermal_noise(self.bandwidth_hz, self.noise_figure_db, self.temperature_k)
         leaking = power * units.ratio(-self.self_interference_db) if self.duplex == "full" else np.zeros_like(power)
         return np.asarray(thermal + leaking)
+
+    @property
+    def varies(self) -> bool:
+        """Whether weights change from epoch to epoch."""
+        return self.fading != "none" or self.access == "referenced"
 
     @property
     def doppler_hz(self) -> float:

@@ -1,0 +1,270 @@
+"""A real radio between the antennas: path loss, fading, phases, pilots and receiver noise, in physical units.
+
+What a node hears is what its receiver makes of the air: the mixed point, in the units of what nodes say. Sender j's
+symbols arrive with g_ij = h_ji f_t(j, i) b_j, b_j = rho_t sqrt(alpha_j p_j) being the amplitude of its model.
+
+    m_i = sum_j w_ij u_j + w_ii u_i + n_i,   u_j = sent_j / b_j
+
+`murmurcast.radio.combining` has the weights w of every access. Gains, phases, dither and pilots come from the radio's
+own seed: public, the same in every run, and any epoch at once, so neither chunks nor resumption nor cores change them.
+A receiver's own noise comes from the run's seed. None of it depends on data.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from murmurcast.channels.access import Access, Reception, access_of
+from murmurcast.channels.base import Entries, Exchange, Hear, Moment, energy_of_signal, link_entries, padded
+from murmurcast.channels.public_draws import PublicDraws, Purpose
+from murmurcast.radio.combining import Combining
+from murmurcast.radio.fading import jakes, sinusoids, with_line_of_sight
+from murmurcast.radio.physics import Physics
+from murmurcast.radio.settings import Radio
+
+if TYPE_CHECKING:
+    import jax
+
+_DENSE_FROM = 0.2  # of all pairs that are links: from there on a matrix product is quicker than gathering
+
+
+class Lists(NamedTuple):
+    """What every receiver must know of whom it hears; [nodes, heard] unless said.
+
+    Attributes:
+        signals: Numbers of the senders.
+        pair: A number of the pair of nodes, the same in both directions.
+        gains: |h|, 0 for filling.
+        amplitude: Of the senders.
+        angles: [nodes, heard, sinusoids] from where echoes come; None where nothing moves.
+        phases: [nodes, heard, sinusoids] with which phase; None where nothing moves.
+        own: [nodes] the receiver's own amplitude.
+        noise: [nodes] N.
+        mean_power: [nodes] sum_j |h_ji|^2 alpha_j p_j.
+    """
+
+    signals: Any
+    pair: Any
+    gains: Any
+    amplitude: Any
+    angles: Any
+    phases: Any
+    own: Any
+    noise: Any
+    mean_power: Any
+
+
+class Arriving(NamedTuple):
+    """One receiver's share of a round.
+
+    Attributes:
+        signals: [heard] numbers of the senders.
+        real: [heard] factors of what they sent.
+        imaginary: [heard] of the same turned by a quarter.
+        own: Factor of what it sent itself.
+        sent: [seeds, ...] what it sent itself.
+        noise: Standard deviation of its noise in the mixed point, per coordinate.
+        number: Its number.
+    """
+
+    signals: Any
+    real: Any
+    imaginary: Any
+    own: Any
+    sent: Any
+    noise: Any
+    number: Any
+
+
+@dataclass(frozen=True, eq=False)
+class RadioAir:
+    """One round over a radio.
+
+    Attributes:
+        gains: [sender, receiver] amplitudes with path loss.
+        radio: How nodes share the air, and how the channel moves.
+        physics: What the plan makes of it.
+        round_number: Which of an epoch's rounds, from 0.
+        rounds: How many an epoch has.
+    """
+
+    kind: ClassVar[str] = "radio"
+    signals: ClassVar[None] = None
+    neighbours: ClassVar[None] = None
+    on_air: ClassVar[bool] = True
+
+    gains: csr_array
+    radio: Radio
+    physics: Physics
+    round_number: int = 0
+    rounds: int = 1
+
+    @property
+    def uses(self) -> int:
+        """Slots, each as long as one message."""
+        return self.physics.slots.number
+
+    @cached_property
+    def access(self) -> Access:
+        """How nodes share the air."""
+        return access_of(self.radio, self.physics.normaliser)
+
+    def lists(self, filled_nodes: int) -> Lists:
+        """Who hears whom, how strongly, and from where the waves come."""
+        arriving = csr_array(self.gains.T)
+        receiver = np.repeat(np.arange(arriving.shape[0]), np.diff(arriving.indptr))
+        sender, nodes = arriving.indices, arriving.shape[0]
+        ends = np.stack([np.minimum(sender, receiver), np.maximum(sender, receiver)], axis=1)
+        moves = ends if self.radio.fading == "jakes" else ends[:0]
+        echoes = sinusoids(moves, self.radio.seed)
+        amplitude = self.physics.amplitude
+        mean_power = np.bincount(receiver, (arriving.data * amplitude[sender]) ** 2, nodes)
+        dense = len(sender) >= _DENSE_FROM * nodes**2
+        place_of = (
+            _all_senders(sender, receiver, filled_nodes) if dense else padded(arriving, np.arange(len(sender)) + 1)
+        )
+
+        def laid_out(values: NDArray[Any]) -> NDArray[Any]:
+            nothing = np.zeros((1, *values.shape[1:]), values.dtype)
+            return np.concatenate([nothing, values])[place_of]
+
+        numbers = np.broadcast_to(np.arange(filled_nodes), place_of.shape) if dense else laid_out(sender)
+        return Lists(
+            signals=np.asarray(numbers, np.int32),
+            pair=laid_out((ends[:, 0] * nodes + ends[:, 1]).astype(np.uint32)),
+            gains=laid_out(arriving.data),
+            amplitude=laid_out(amplitude[sender]),
+            angles=laid_out(echoes.angles) if len(moves) else None,
+            phases=laid_out(echoes.phases) if len(moves) else None,
+            own=amplitude,
+            noise=self.physics.noise,
+            mean_power=mean_power,
+        )
+
+    def deliver(self, lists: Lists, sent: jax.Array, moment: Moment, exchange: Exchange) -> tuple[Any, Hear]:
+        """Every receiver's mixed point."""
+        import jax.numpy as jnp
+
+        draws, scale = self._draws(moment.epoch, lists), self._scale(moment.epoch, lists)
+        found = self._combining(lists, moment, scale, draws)
+        factor = found.weights / jnp.where(lists.gains > 0, scale * lists.amplitude, 1)
+        own, std = found.own / (scale * lists.own), jnp.sqrt(lists.noise / 2) * found.noise
+        signals = exchange.gather(self.access.carried(sent, moment.numbers, draws))
+        turned = quarter_turn(signals)
+        if lists.signals.shape[1] == len(signals):  # everybody is listed
+            heard = factor.real @ signals.reshape(len(signals), -1) + factor.imag @ turned.reshape(len(signals), -1)
+            listed = (heard.reshape(sent.shape), own, sent, std, moment.numbers)
+            return listed, lambda one: one[0] + one[1] * one[2] + one[3] * moment.noise(one[4])
+
+        def hear(one: Arriving) -> jax.Array:
+            heard = jnp.tensordot(one.real, signals[one.signals], axes=1)
+            heard += jnp.tensordot(one.imaginary, turned[one.signals], axes=1)
+            mixed: jax.Array = heard + one.own * one.sent + one.noise * moment.noise(one.number)
+            return mixed
+
+        return Arriving(lists.signals, factor.real, factor.imag, own, sent, std, moment.numbers), hear
+
+    def energy(self, sent: jax.Array) -> jax.Array:
+        """Of the one signal."""
+        return energy_of_signal(sent)
+
+    def entries(self) -> Entries:
+        """Links, the radio's settings, the public factor, and the receivers' noise."""
+        found = link_entries(self.gains)
+        settings = asdict(self.radio)
+        del settings["power_dbm"]  # the ledger has every node's power, in watts
+        found.attributes["radio"] = json.dumps(settings, sort_keys=True)
+        found.attributes.update(slots=self.physics.slots.number, air_seconds=self.physics.air_seconds)
+        found.variables["receiver_noise"] = (("node",), self.physics.noise)
+        found.variables["joules"] = (("node",), self.physics.joules)
+        return found
+
+    def _combining(self, lists: Lists, moment: Moment, scale: jax.Array, draws: PublicDraws) -> Combining:
+        """The weights of this round."""
+        import jax.numpy as jnp
+
+        arriving = lists.gains * lists.amplitude * scale * self._fading(lists, moment.epoch, draws)
+        pilot_gain = jnp.asarray(self.physics.pilot_gain, lists.gains.dtype)[moment.epoch - 1]
+        reception = Reception(
+            arriving=arriving,
+            linked=lists.gains > 0,
+            sender=lists.signals,
+            receiver=moment.numbers,
+            nodes=self.gains.shape[0],
+            mean_power=lists.mean_power * scale**2,
+            noise=lists.noise,
+            pilot_std=jnp.sqrt(lists.noise / (2 * self.radio.pilots)) / pilot_gain,
+            draws=draws,
+        )
+        found = self.access.combine(reception)
+        if not self.radio.cfo:
+            return found
+        turn = jnp.exp(1j * self.radio.cfo * draws.normal(Purpose.CFO, lists.signals))
+        return found._replace(weights=found.weights * turn)
+
+    def _fading(self, lists: Lists, epoch: jax.Array, draws: PublicDraws) -> jax.Array:
+        """[nodes, heard] complex, of mean power 1."""
+        radio, still = self.radio, draws.always().turn(Purpose.PHASE, lists.pair)
+        if radio.fading == "none":
+            return still
+        if radio.fading == "jakes":
+            time = epoch - 1 + self.round_number / self.rounds
+            scattered = jakes(time, lists.angles, lists.phases, self.physics.doppler)
+        else:
+            scattered = draws.complex_normal(Purpose.FADING, lists.pair)
+        faded: jax.Array = still * with_line_of_sight(scattered, radio.k_factor_db)
+        return faded
+
+    def weights(self, epochs: NDArray[np.int64]) -> NDArray[np.complex128]:
+        """[epochs, receiver, sender] the weights of this round, as everybody can know them beforehand."""
+        import jax
+        import jax.numpy as jnp
+
+        nodes = self.gains.shape[0]
+        lists = jax.tree.map(jnp.asarray, self.lists(nodes))
+
+        def of(epoch: jax.Array) -> Combining:
+            moment = Moment(epoch, jnp.arange(nodes), lambda number: number)
+            return self._combining(lists, moment, self._scale(epoch, lists), self._draws(epoch, lists))
+
+        found = jax.jit(jax.vmap(of))(jnp.asarray(epochs))
+        weights = np.zeros((len(epochs), nodes, nodes), np.complex128)
+        receiver = np.broadcast_to(np.arange(nodes)[:, None], lists.signals.shape)
+        sender = np.asarray(lists.signals)
+        for number, realised in enumerate(np.asarray(found.weights)):
+            np.add.at(weights[number], (receiver, sender), realised)
+        weights[:, np.arange(nodes), np.arange(nodes)] += np.asarray(found.own)
+        return weights
+
+    def _scale(self, epoch: jax.Array, lists: Lists) -> jax.Array:
+        import jax.numpy as jnp
+
+        return jnp.asarray(self.physics.scale, lists.gains.dtype)[epoch - 1]
+
+    def _draws(self, epoch: jax.Array, lists: Lists) -> PublicDraws:
+        return PublicDraws(self.radio.seed, (epoch - 1) * self.rounds + self.round_number, lists.gains.dtype)
+
+
+def quarter_turn(signals: jax.Array) -> jax.Array:
+    """[..., parameters] times i, where u = v[0::2] + i v[1::2]; [nodes, seeds, ...] of models of any shape."""
+    import jax.numpy as jnp
+
+    flat = signals.reshape(*signals.shape[:2], -1)
+    size = flat.shape[-1]
+    pairs = jnp.pad(flat, ((0, 0), (0, 0), (0, size % 2))).reshape(*flat.shape[:2], -1, 2)
+    turned = jnp.stack([-pairs[..., 1], pairs[..., 0]], axis=-1).reshape(*flat.shape[:2], -1)[..., :size]
+    return turned.reshape(signals.shape)
+
+
+def _all_senders(sender: NDArray[Any], receiver: NDArray[Any], filled_nodes: int) -> NDArray[np.int64]:
+    """[receivers, all senders] which link is between them, from 1; 0 for none."""
+    table = np.zeros((int(receiver.max()) + 1, filled_nodes), np.int64)
+    table[receiver, sender] = np.arange(len(sender)) + 1
+    return table
