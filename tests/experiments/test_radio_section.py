@@ -49,6 +49,13 @@ def test_the_keys_are_those_of_the_radio_with_its_defaults() -> None:
     assert RadioSection().model_dump() == {field.name: field.default for field in fields(Radio)}
 
 
+def test_every_key_is_in_the_reference() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "experiment-file.md").read_text()
+    section = page.split("\n## [radio]\n")[1].split("\n## ")[0]
+    for field in fields(Radio):
+        assert f"`{field.name}`" in section, field.name
+
+
 def test_the_radio_is_built_and_passed_on() -> None:
     experiment = parse()
     radio = experiment.build_radio()

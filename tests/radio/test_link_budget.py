@@ -177,7 +177,20 @@ def test_the_mixing_rate_is_that_of_the_weights() -> None:
     assert budget(network, Radio()).mixing_rate == pytest.approx(expected)
     ring = mc.topologies.ring(4, gain=mc.gains.Constant(value=1e-4), power=0.1)
     assert budget(ring, Radio(), normaliser=2).mixing_rate is None  # all of its own is given away: periodic
-    assert 0 < (budget(ring, Radio(access="referenced")).mixing_rate or 0) < 1
+    assert budget(network, Radio()).mean_square_rate is None  # weights stay
+
+
+def test_where_weights_change_agreement_is_counted_in_the_mean_square_too() -> None:
+    network = mc.topologies.complete(6, gain=mc.gains.Uniform(low=0.5e-4, high=1e-4), power=0.1, seed=2)
+    for radio in (Radio(access="referenced", duplex="full"), Radio(fading="iid")):
+        found = budget(network, radio)
+        assert found.mixing_rate is not None
+        assert found.mean_square_rate is not None
+        # A square shrinks at most as fast as the square of the mean, and here it does shrink.
+        assert found.mixing_rate**2 <= found.mean_square_rate * 1.05
+        assert found.mean_square_rate < 1
+    wild = budget(network, Radio(access="referenced", duplex="full", kappa=8.0))
+    assert (wild.mean_square_rate or 0) > 1  # too far towards what is heard
 
 
 def test_four_times_the_power_halves_the_receivers_noise() -> None:
