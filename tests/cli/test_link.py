@@ -83,7 +83,7 @@ def test_every_access_is_shown(office: Path, access: str) -> None:
     done = run("link", office, "--set", f"radio.access={access}", "--set", "radio.fading=jakes")
     assert done.returncode == 0, done.stderr
     assert f"{access}, half duplex" in done.stdout
-    assert ("No known radio does this" in " ".join(done.stdout.split())) == (access == "aligned")
+    assert ("no known radio does this" in " ".join(done.stdout.split())) == (access == "aligned")
     assert ("SNR* needed" in done.stdout) == (access != "digital")
     found = json.loads(run("link", office, "--set", f"radio.access={access}", "--json").stdout)
     assert (found["needed_snr_db"] == [None] * 7) == (access == "digital")

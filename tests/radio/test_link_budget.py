@@ -16,6 +16,7 @@ from tests.radio.reference import instances, require_equal
 
 ONE = instances("units")[0]
 EPOCHS, DIM, RADIUS = 6, 501, 3.0
+ONE_WAY = Network(gains=[[0, 0.7, 0], [0, 0, 0.9], [0.4, 0, 0]])
 
 
 def of_reference(**settings: Any) -> LinkBudget:
@@ -207,8 +208,11 @@ def test_four_times_the_power_halves_the_receivers_noise() -> None:
 @pytest.mark.parametrize(
     ("network", "settings", "words", "not_said"),
     [
-        (mc.topologies.ring(5), {"access": "aligned"}, "No known radio does this on this network", "pilots)"),
-        (mc.topologies.star(5), {"access": "aligned"}, "the network is a tree", "No known radio"),
+        (mc.topologies.complete(4), {"access": "aligned"}, "leaves 5 conditions", "is a tree"),
+        (mc.topologies.diamond(), {"access": "aligned"}, "no known radio does this on this network", "is a tree"),
+        (mc.topologies.ring(5), {"access": "aligned"}, "with one odd cycle, only where", "no known radio"),
+        (mc.topologies.star(5), {"access": "aligned"}, "the network is a tree", "no known radio"),
+        (ONE_WAY, {"access": "aligned"}, "where links go one way only", "is a tree"),
         (mc.topologies.ring(5), {"access": "aligned", "duplex": "full"}, "(full duplex)", "half duplex"),
         (mc.topologies.ring(5), {}, "(half duplex): a round takes 5 slots", "full duplex"),
         (mc.topologies.ring(5), {}, "heard alone", "Phases"),

@@ -6,7 +6,7 @@ import pytest
 import murmurcast as mc
 from murmurcast.network.graph import Network
 from murmurcast.radio.settings import AccessName, Duplex
-from murmurcast.radio.slots import is_tree, slots
+from murmurcast.radio.slots import slots
 
 T = mc.topologies
 
@@ -66,7 +66,6 @@ def test_a_link_in_one_direction_is_in_the_way_too() -> None:
     network = Network(gains=[[0, 0.7, 0], [0, 0, 0.9], [0.4, 0, 0]])
     assert slots(network, "own-slot", "half").number == 3
     assert slots(network, "aligned", "half").number == 3
-    assert not is_tree(network)
 
 
 @pytest.mark.parametrize("access", ["aligned", "own-slot", "referenced", "digital"])
@@ -78,10 +77,3 @@ def test_numbering_does_not_matter_for_who_sends_how_often(access: AccessName, d
     first, second = slots(network, access, duplex), slots(other, access, duplex)
     assert first.number == second.number
     np.testing.assert_array_equal(first.sendings[order], second.sendings)
-
-
-def test_trees() -> None:
-    assert is_tree(T.path(5))
-    assert is_tree(T.star(7))
-    assert not is_tree(T.ring(5))
-    assert not is_tree(T.diamond())

@@ -122,7 +122,7 @@ def _mean_square(budget: "LinkBudget") -> list[tuple[str, str, str]]:
     if rate is None:
         return []
     words = "weights change: what a round leaves of disagreement squared, on average"
-    return [("mean-square rate", f"{rate:.4g}", words if rate < 1 else f"{words}; AT 1 OR ABOVE MODELS DRIFT APART")]
+    return [("mean-square rate", f"{rate:.3g}", words if rate < 1 else f"{words}; AT 1 OR ABOVE MODELS DRIFT APART")]
 
 
 def _doppler_in_words(budget: "LinkBudget", radio: "Radio") -> str:

@@ -23,7 +23,7 @@ from murmurcast.radio.settings import Radio
 from murmurcast.radio.slots import slots
 
 _RATE_UP_TO = 300  # nodes, for the mixing rate
-_MEAN_SQUARE_UP_TO, _MEAN_SQUARE_DRAWS = 30, 300  # nodes and rounds, for the mean-square rate: a second
+_MEAN_SQUARE_UP_TO = 20  # nodes, for the mean-square rate: a second
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,7 +46,7 @@ class LinkBudget:
         mixing_rate: By how much disagreement shrinks in a round of the mean weights; None beyond 300 nodes and where
             powers of the weights do not converge.
         mean_square_rate: Where weights change from epoch to epoch, by how much the disagreement's square shrinks in a
-            round on average: at 1 or above models drift apart. None where they do not change, and beyond 30 nodes.
+            round on average: at 1 or above models drift apart. None where they do not change, and beyond 20 nodes.
         slots: Of one round.
         sendings: [nodes] in how many slots of a round a node sends.
         symbols: [nodes] of one sending, pilots included.
@@ -210,8 +210,7 @@ def _rates(network: Network, radio: Radio, alpha: FloatArray, normaliser: int) -
     mean = _rate(divisor.expected(arriving, reception, channel))
     if network.nodes > _MEAN_SQUARE_UP_TO:
         return _Rates(mean, None)
-    square = mean_square.rate(arriving.toarray(), reception, channel, radio.dither, draws=_MEAN_SQUARE_DRAWS)
-    return _Rates(mean, square)
+    return _Rates(mean, mean_square.rate(arriving.toarray(), reception, channel, radio.dither))
 
 
 def _rate(weights: csr_array) -> float | None:
