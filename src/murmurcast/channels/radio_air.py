@@ -279,7 +279,7 @@ def quarter_turn(values: jax.Array) -> jax.Array:
     flat = values.reshape(len(values), -1)
     size = flat.shape[-1]
     pairs = jnp.pad(flat, ((0, 0), (0, size % 2))).reshape(len(values), -1, 2)
-    turned = pairs[..., ::-1] * jnp.array([-1, 1], values.dtype)
+    turned = jnp.stack([-pairs[..., 1], pairs[..., 0]], axis=-1)
     return turned.reshape(len(values), -1)[:, :size].reshape(values.shape)
 
 
