@@ -53,7 +53,8 @@ def curves(runs: Sequence[Result], metric: str, against: Against = "epoch") -> g
         at = cost_axes.along(run, against)
         if at is not None:
             figure.add_traces(_curve(at, np.asarray(run.metrics[metric], np.float64), label, index))
-    scale = {"type": "log", "tickformat": "~g"} if cost_axes.is_logarithmic(runs, against) else {"rangemode": "tozero"}
+    logarithmic = {"type": "log", "tickformat": "~g", "dtick": 1}
+    scale = logarithmic if cost_axes.is_logarithmic(runs, against) else {"rangemode": "tozero"}
     figure.update_xaxes(title=cost_axes.title(runs, against), **scale)
     figure.update_yaxes(title=metric.replace("_", " "))
     return figure.update_layout(showlegend=True)
@@ -74,8 +75,9 @@ def sent_power(runs: Sequence[Result]) -> go.Figure:
     # Unlike a shape, an annotation stands at the logarithm.
     figure.add_annotation(text="budget", xref="paper", x=1, xanchor="right", y=0, yanchor="bottom", showarrow=False)
     figure.update_xaxes(title="epochs", rangemode="tozero")
-    words = dict.fromkeys("mean power of a symbol" if run.radio else "energy of a message" for run in runs)
-    figure.update_yaxes(title=f"{', or '.join(words)} over budget", type="log", tickformat="~g", dtick=1)
+    kinds = {run.radio is not None for run in runs}
+    words = "power" if len(kinds) > 1 else "mean power of a symbol" if True in kinds else "energy of a message"
+    figure.update_yaxes(title=f"{words} over budget", type="log", tickformat="~g", dtick=1)
     return figure.update_layout(showlegend=True)
 
 

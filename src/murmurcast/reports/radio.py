@@ -37,11 +37,12 @@ def _settings(radio: RadioUse) -> tuple[Row, ...]:
     sight = (
         "" if told["k_factor_db"] is None else f"; a line of sight {told['k_factor_db']:g} dB above what is scattered"
     )
+    hears = "hears" if told["duplex"] == "full" else "does not hear"
     shown = {f"{power.min():.3g}", f"{power.max():.3g}"}
     rounds = f", in {radio.rounds} rounds of an epoch" if radio.rounds > 1 else ""
     return (
         ("access", str(told["access"]), _ACCESS[told["access"]]),
-        ("duplex", str(told["duplex"]), "a node hears while it sends" if told["duplex"] == "full" else "it does not"),
+        ("duplex", str(told["duplex"]), f"a node {hears} while it sends"),
         ("power", f"{' to '.join(sorted(shown, key=float))} dBm", "of a symbol, mean"),
         ("bandwidth", f"{told['bandwidth_hz'] / 1e6:.4g} MHz", f"at {told['carrier_hz'] / 1e9:.4g} GHz"),
         ("pilots", str(told["pilots"]), "symbols before every message"),

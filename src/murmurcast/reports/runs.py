@@ -244,6 +244,8 @@ def _epsilon(run: Result, place: int) -> list[Block]:
     if _is_not_certified(run):
         return [Text(("The paper's per-epoch epsilon is not shown: the run is not certified.",))]
     figure = charts.epsilon_matrix(run)
+    if run.radio is not None:
+        return [Text(("The paper's per-epoch epsilon is not shown: its theorem is about an ideal channel.",))]
     if figure is None:
         sentence = (
             "The paper's per-epoch epsilon is not shown: its theorem speaks of nodes that all send a model with noise "

@@ -194,7 +194,7 @@ def _row(run: Result, metric: str, target: float, higher: bool) -> Row:
     reached = np.flatnonzero(curve >= target - close if higher else curve <= target + close)
     first = int(reached[0]) if len(reached) else None
     privacy, radio = run.info["privacy"], run.radio
-    timed = None if radio is None or first is None else run.metrics.isel(epoch=first)
+    epochs = None if first is None else int(run.metrics["epoch"][first])
     return Row(
         name=run.name,
         algorithm=run.info["algorithm"],
@@ -202,7 +202,7 @@ def _row(run: Result, metric: str, target: float, higher: bool) -> Row:
         spread=float(spread_over_seeds(final.mean(axis=1))) if len(final) > 1 else None,
         worst=float(by_node[worst]),
         worst_node=worst,
-        epochs=None if first is None else int(run.metrics["epoch"][first]),
+        epochs=epochs,
         channel_uses=None if first is None else int(run.metrics["channel_uses"][first]),
         epsilon=privacy["epsilon"],
         delta=privacy["delta"],
@@ -211,6 +211,6 @@ def _row(run: Result, metric: str, target: float, higher: bool) -> Row:
         against=privacy["against"],
         weaker=tuple((one["against"], one["epsilon"]) for one in privacy["weaker"]),
         radio=None if radio is None else radio.access_in_words,
-        air_seconds=None if timed is None else float(timed["air_seconds"]),
-        joules=None if timed is None else float(timed["joules"].mean()),
+        air_seconds=None if radio is None or epochs is None else epochs * radio.seconds,
+        joules=None if radio is None or epochs is None else epochs * float(radio.joules.mean()),
     )
