@@ -1,9 +1,9 @@
 """The paper's Figure 3 with slots that a radio can have: what remains of one channel use an epoch against four.
 
 The runs are those of Figure 3; only the count changes. One channel use of the paper is a slot in which a whole message
-is sent. It needs nodes that hear while they send, and phases that agree at all receivers of a multicast at once. Without
-either, Algorithm 1 takes as many slots as the network has colours. mPED2FL sends to one receiver at a time: a slot for
-each, in which phases need to agree at that one alone.
+is sent. It needs nodes that hear while they send, and phases that agree at all receivers of a multicast at once.
+Without either, Algorithm 1 takes as many slots as the network has colours. mPED2FL sends to one receiver at a time: a
+slot for each, in which phases need to agree at that one alone.
 """
 
 from collections.abc import Sequence
@@ -96,7 +96,9 @@ def _way(
     symbols = message_symbols(network, _HALF, dim)
     seconds = number * float(symbols.max()) / (_HALF.efficiency * _HALF.bandwidth_hz)
     power = np.full(network.nodes, float(_HALF.power_w))
-    return Way(name, needs, possible, number, sendings, seconds, float(joules(power, _HALF, sendings * symbols, 0).sum()))
+    return Way(
+        name, needs, possible, number, sendings, seconds, float(joules(power, _HALF, sendings * symbols, 0).sum())
+    )
 
 
 def found(runs: Sequence[Run]) -> tuple[tuple[Way, ...], tuple[Duel, ...]]:
