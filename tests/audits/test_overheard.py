@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import jax
 import numpy as np
 import pytest
 
@@ -11,17 +12,37 @@ from murmurcast.algorithms.mped2fl import mped2fl
 from murmurcast.algorithms.power_controlled import power_controlled
 from murmurcast.audits.overheard import overhear, require_as_recorded
 from murmurcast.audits.transcript import transcripts
+from murmurcast.channels.radio_air import RadioAir
 from murmurcast.errors import Error
+from murmurcast.experiments import load as experiment_files
+from murmurcast.experiments.build import Built
 from murmurcast.planning.plan import Plan
 from murmurcast.planning.schedule import Schedule
 from murmurcast.planning.setup import Budget
 from murmurcast.planning.solve import plan
 from murmurcast.problems.quadratic import Quadratic
+from murmurcast.runs.record import Precision
 from murmurcast.runs.result import Result
 from murmurcast.runs.run import run
 from tests.conftest import asymmetric_network
 
 NODES, EPOCHS, SEED = 5, 6, 11
+OVER_RADIO = """
+[network]
+gains = [[0, 1e-4, 4e-5], [5e-5, 0, 7e-5], [6e-5, 8e-5, 0]]
+[privacy]
+epsilon = 10.0
+[problem]
+kind = "quadratic"
+dim = 5
+radius = 2.0
+[schedule]
+epochs = 4
+rounds = 2
+[radio]
+power_dbm = [10.0, 20.0, 17.0]
+duplex = "full"
+access = """
 PROBLEM = Quadratic.random(NODES, 7, seed=1)
 
 
@@ -41,6 +62,7 @@ def test_messages_are_those_of_the_whole_run() -> None:
     found = overhear(algorithm, PROBLEM, seed=SEED, node=3, epochs=range(2, 5), precision="float64")
     assert [(one.epoch, one.name, one.receiver) for one in found.messages] == [(t, "model", None) for t in (2, 3, 4)]
     np.testing.assert_array_equal([one.signal for one in found.messages], whole.sent[0, 1:4, 3])
+    assert {(one.pilot, one.turn) for one in found.messages} == {(np.sqrt(planned().network.power[3]), 1.0)}
     np.testing.assert_allclose(found.energy, (whole.sent[0, 1:4, 3] ** 2).sum(axis=1), rtol=1e-6)
 
 
@@ -97,6 +119,56 @@ def test_other_data_is_noticed() -> None:
 def test_what_was_never_sent(node: int, epochs: range, words: str) -> None:
     with pytest.raises(Error, match=words):
         overhear(power_controlled(planned()), PROBLEM, seed=SEED, node=node, epochs=epochs)
+
+
+def over_radio(access: str) -> Built:
+    return experiment_files.parse(f'{OVER_RADIO}"{access}"'.encode(), "radio.toml").build()
+
+
+def channels(algorithm: Algorithm) -> list[RadioAir]:
+    found = [one.channel for one in algorithm.rounds if isinstance(one.channel, RadioAir)]
+    assert len(found) == len(algorithm.rounds) == 2
+    return found
+
+
+def test_pilots_of_a_radio_are_as_loud_as_the_loudest_node_has_room_for() -> None:
+    problem, algorithm = over_radio("own-slot")
+    power = algorithm.setup.network.power
+    share = np.array(
+        [
+            [[channel.pilot_amplitude(epoch, node) for node in range(3)] for channel in channels(algorithm)]
+            for epoch in range(1, 5)
+        ]
+    )
+    share = share**2 / power
+    np.testing.assert_allclose(share.max(axis=-1), 1, rtol=1e-6)
+    assert share.min() > 0
+    found = overhear(algorithm, problem, seed=SEED, node=1, epochs=range(2, 5))
+    np.testing.assert_allclose([one.pilot**2 / power[1] for one in found.messages], share[1:, :, 1].ravel(), rtol=1e-6)
+    assert {one.turn for one in found.messages} == {1.0}
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_a_public_turn_of_phase_is_the_one_that_receivers_hear(precision: Precision) -> None:
+    """How the weights of two senders at one receiver turn against each other from one epoch to the next."""
+    problem, algorithm = over_radio("referenced")
+    epochs = range(1, 5)
+    with jax.enable_x64(precision == "float64"):
+        for channel in channels(algorithm):
+            turns = np.array([[channel.turn(epoch, node, precision) for node in range(3)] for epoch in epochs])
+            np.testing.assert_allclose(np.abs(turns), 1, rtol=1e-6)
+            assert len(np.unique(turns.round(6))) == turns.size
+            weights = channel.weights(np.array(epochs))
+            at_0, expected = weights[:, 0, 1] / weights[:, 0, 2], turns[:, 1] / turns[:, 2]
+            np.testing.assert_allclose(at_0 / at_0[0], expected / expected[0], rtol=1e-4)
+    found = overhear(algorithm, problem, seed=SEED, node=1, epochs=epochs, precision=precision)
+    np.testing.assert_allclose([one.turn for one in found.messages[1::2]], turns[:, 1], rtol=1e-6)
+
+
+def test_bits_have_no_waveform() -> None:
+    problem, algorithm = over_radio("digital")
+    with pytest.raises(Error, match="send coded bits"):
+        overhear(algorithm, problem, seed=SEED, node=0, epochs=range(1, 2))
 
 
 def test_secure_noise_is_gone() -> None:

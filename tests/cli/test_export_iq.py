@@ -3,7 +3,6 @@
 import json
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,7 @@ import pytest
 import sigmf as reference
 
 from murmurcast.audits.transcript import transcripts
-from murmurcast.cli.export_iq import _band, _radio
-from murmurcast.errors import Error
 from murmurcast.experiments import load as experiment_files
-from murmurcast.radio.settings import Radio
 from tests.cli.test_plan import refused, run
 from tests.cli.test_run import NETWORK
 
@@ -34,6 +30,23 @@ seeds = [4, 9]
 drops = {"1" = 5}
 """
 )
+OVER_RADIO = """
+[network]
+gains = [[0, 1e-4, 4e-5], [5e-5, 0, 7e-5], [6e-5, 8e-5, 0]]
+[privacy]
+epsilon = 10.0
+[problem]
+kind = "quadratic"
+dim = 3
+radius = 2.0
+[schedule]
+epochs = 4
+[radio]
+power_dbm = [10.0, 20.0, 17.0]
+bandwidth_hz = 5e6
+carrier_hz = 5.8e9
+pilots = 16
+"""
 OF_A_FILE = (
     NETWORK
     + """
@@ -56,6 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("runs")
     (made / "tiny.toml").write_text(TINY)
     (made / "mine.toml").write_text(OF_A_FILE)
+    (made / "radio.toml").write_text(OVER_RADIO)
     rows = np.random.default_rng(0).normal(size=(60, 2)).round(3)
     lines = "\n".join(f"{a},{b},{int(a > 0)}" for a, b in rows)
     (made / "my.csv").write_text(f"a,b,label\n{lines}\n")
@@ -66,6 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("tiny.toml", "dsgd", ("algorithm.name=dsgd", "run.drops={}")),
         ("tiny.toml", "alone", ("algorithm.name=local-only", "run.drops={}")),
         ("mine.toml", "mine", ()),
+        ("radio.toml", "radio", ()),
     ):
         words = [word for one in sets for word in ("--set", one)]
         done = run("run", file, *words, "--out", name, "--json", cwd=made)
@@ -171,13 +186,18 @@ def test_files_of_others_are_left_alone(folder: Path) -> None:
     assert len(list(place.iterdir())) == 1
 
 
-def test_the_band_of_a_radio_is_not_chosen_again() -> None:
-    radio = Radio(bandwidth_hz=5e6, carrier_hz=5.8e9)
-    assert _radio(SimpleNamespace(radio=radio)) is radio  # type: ignore[arg-type]
-    assert tuple(_band(radio, None, None)) == (5e6, 5.8e9)
-    with pytest.raises(Error, match="the run has a radio: 5e"):
-        _band(radio, 1e6, None)
-    assert tuple(_band(None, None, 1e9)) == (1e6, 1e9)
+def test_the_band_of_a_radio_is_not_chosen_again(folder: Path) -> None:
+    told = export(folder, "radio", "--node", 1, "--epochs", "2-4")
+    assert (told["sample_rate"], told["carrier_hz"]) == (5e6, 5.8e9)
+    samples = reference.fromfile(str(folder / told["meta"])).read_samples().reshape(3, 16 + 2)
+    assert len(np.unique(samples[:, :16])) <= 3  # one for every epoch
+    pilots = np.abs(samples[:, 0]) ** 2
+    assert (pilots <= 0.1 * (1 + 1e-6)).all()  # watts, of 20 dBm
+    assert (pilots > 1e-4).all()
+    shown = run("export-iq", "radio", "--node", "1", cwd=folder).stdout
+    assert "5e+06 samples per second at 5.8e+09 Hz\n" in shown
+    said = refused(run("export-iq", "radio", "--node", "1", "--carrier", "1e9", cwd=folder))
+    assert "the run has a radio: 5e+06 Hz at 5.8e+09 Hz" in said
 
 
 def test_help_has_examples() -> None:

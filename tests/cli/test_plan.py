@@ -36,9 +36,11 @@ def test_tables(paper: Path) -> None:
         "paper claims",
         "observer 0 (not a guarantee)",
         "observers 1, 2 together",
-        "warning: power exceeded",
+        "Power    p is held against the energy of a whole message of 7850 numbers",
+        "falls by 44.2 dB",
     ):
         assert words in done.stdout
+    assert "warning: power" not in done.stdout
 
 
 @pytest.mark.parametrize("instance", INSTANCES[:2], ids=lambda instance: f"instance-{instance['id']}")
@@ -69,6 +71,15 @@ def test_json_gives_the_reference(tmp_path: Path, instance: dict[str, Any]) -> N
     assert found["theta"] == instance["inputs"]["theta"]
     assert sum(found["perron"]) == pytest.approx(1)
     assert isinstance(found["warnings"], list)
+
+
+def test_json_says_what_power_is_held_against(paper: Path) -> None:
+    found = json.loads(run("plan", paper, "--json", "--collusion", "none").stdout)
+    sent = found["sent_power"]
+    np.testing.assert_allclose(np.multiply(sent["largest_over_budget_per_symbol"], 3925), sent["largest_over_budget"])
+    assert sent["snr_change_db"] == pytest.approx(20 * np.log10(sent["public_scale"]))
+    assert "whole message" in found["power_note"]
+    assert not any("power exceeded" in line for line in found["warnings"])
 
 
 def test_override(paper: Path) -> None:

@@ -307,3 +307,26 @@ def test_what_a_run_would_refuse_or_not_promise_is_said_by_the_plan() -> None:
     ):
         assert any(words in line for line in parse(BASE + LOGISTIC, **override).plan_warnings)
     assert parse(BASE + LOGISTIC).plan_warnings == ()
+
+
+def test_a_table_in_decibels_is_a_network_of_a_radio(tmp_path: Path) -> None:
+    text = '[network]\nfile = "{}"\n[privacy]\nepsilon = 2.0\n'
+    still = "sender,receiver,gain_db\n0,1,-60\n1,0,-63\n1,2,-80\n2,1,-81\n"
+    (tmp_path / "still.csv").write_text(still)
+    (tmp_path / "moving.csv").write_text("time," + still.replace("\n", "\n0,").rstrip("0,") + "\n1,0,1,-70\n")
+    np.savez(tmp_path / "turned.npz", gains=np.full((1, 3, 3), 1e-3j))
+    network = experiment_files.parse(f"{text.format('still.csv')}[radio]\npower_dbm = 20".encode(), "x").build_network(
+        tmp_path
+    )
+    assert network.gains.toarray()[0].tolist() == [0, pytest.approx(1e-3), 0]
+    assert network.gains.toarray()[2, 1] == pytest.approx(10 ** (-81 / 20))
+    np.testing.assert_allclose(network.power, 0.1)
+    for name, words in (("moving.csv", "2 steps of time"), ("turned.npz", "phases")):
+        with pytest.raises(Error, match="no run plays back") as raised:
+            experiment_files.parse(f"{text.format(name)}[radio]\n".encode(), "x").build_network(tmp_path)
+        assert words in str(raised.value)
+    with pytest.raises(Error, match="need a radio"):
+        experiment_files.parse(text.format("still.csv").encode(), "x").build_network(tmp_path)
+    beside = text.replace("\n[priv", '\ngain = {{kind = "rayleigh"}}\n[priv').format("still.csv")
+    with pytest.raises(Error, match=r"no meaning beside still\.csv"):
+        experiment_files.parse(f"{beside}[radio]\n".encode(), "x").build_network(tmp_path)

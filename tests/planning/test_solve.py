@@ -1,5 +1,7 @@
 """Plans: what was asked for holds with the weights that come out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from murmurcast.planning.schedule import Schedule
 from murmurcast.planning.setup import Budget, ClippedGradients
 from murmurcast.planning.solve import plan
 from murmurcast.privacy import gaussian
+from murmurcast.radio.settings import Radio
 from tests.conftest import asymmetric_network
 
 CLIP = ClippedGradients(clip=0.3)
@@ -117,9 +120,10 @@ def test_paper_networks_split_as_expected() -> None:
 def test_warnings_name_what_breaks() -> None:
     made = paper_plan(2, 0.0882822)
     text = "\n".join(made.warnings)
-    for words in ("corner alpha", "power exceeded", "formula outside its range", "the whole run comes to epsilon"):
+    for words in ("corner alpha", "formula outside its range", "the whole run comes to epsilon"):
         assert words in text
     assert "Corollary false" not in text
+    assert "power" not in text.replace("power.max", "")  # what the signals take is a fact of its own
 
 
 def test_corollary_is_caught_where_it_is_false() -> None:
@@ -160,6 +164,26 @@ def test_sent_power_and_its_public_scale() -> None:
     np.testing.assert_allclose(sent.largest, expected.max(axis=0))
     np.testing.assert_allclose(sent.smallest, expected.min(axis=0))
     assert (expected * sent.public_scale**2).max() == pytest.approx(1.0)
+    assert sent.symbols == 50
+    np.testing.assert_allclose(sent.per_symbol, sent.largest / 50)
+    assert sent.snr_change_db == pytest.approx(-10 * np.log10(expected.max()))
+
+
+def test_power_is_said_in_words_with_what_it_is_held_against() -> None:
+    network, budget = asymmetric_network(2), Budget(epsilon=1.0)
+
+    def note(problem: ClippedGradients) -> str:
+        return plan(network, problem, budget, Schedule(epochs=5)).power_note
+
+    loud = note(ClippedGradients(clip=0.3, dim=101, radius=2.0))
+    for words in ("whole message of 101 numbers", "one channel use", "in each of 51 complex symbols", "falls by"):
+        assert words in loud
+    quiet = note(ClippedGradients(clip=0.001, dim=101, radius=0.01))
+    assert "whole message of 101 numbers" in quiet
+    assert "public factor" not in quiet
+    assert "set problem.dim" in note(ClippedGradients(clip=0.3))
+    made = plan(network, ClippedGradients(clip=0.3, dim=101), budget, Schedule(epochs=5))
+    assert replace(made, radio=Radio()).power_note == ""
 
 
 def test_infeasible_total_budget_names_node_and_smallest_epsilon() -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from murmurcast._check import FloatArray
+from murmurcast.algorithms import common_reference
 from murmurcast.algorithms.account import LedgerTables, require_same
 from murmurcast.algorithms.base import NO_DRAWS, Local, Model, Round, Send
 from murmurcast.algorithms.tables import Leaf
@@ -104,13 +105,15 @@ def with_free_rounds(first: Round, carrier: Carrier, receiving: Any, step: Step)
         step: The step.
     """
 
-    def mix(here: Any, state: MixingState, sent: jax.Array, heard: jax.Array, local: Local) -> MixingState:  # noqa: ARG001
+    def mix(here: Any, state: Any, sent: jax.Array, heard: jax.Array, local: Local) -> Any:  # noqa: ARG001
         return state._replace(mixed=mixed_point(here, sent, heard))
 
-    def mix_and_step(here: Any, state: MixingState, sent: jax.Array, heard: jax.Array, local: Local) -> MixingState:
+    def mix_and_step(here: Any, state: Any, sent: jax.Array, heard: jax.Array, local: Local) -> MixingState:
         mixed = mixed_point(here, sent, heard)
         return MixingState(*step(here, state, mixed, local), mixed)
 
+    if len(carrier.channels) == 1:
+        return (first._replace(receiving=receiving, update=mix_and_step),)
     passed = [
         Round(f"mixing{number}", channel, NO_DRAWS, carrier.passing, carrier.mixing, carrier.pass_on, mix)
         for number, channel in enumerate(carrier.channels[1:], start=2)
@@ -124,9 +127,9 @@ def require_free_rounds(ledger: LedgerTables, draws: str) -> str:
 
     They send m itself: as loud as the model was, over the same links, mixed by the same factors.
     """
-    first, *further = ledger.text("rounds").split() or [""]
-    expected = [f"mixing{number}" for number in range(2, len(further) + 2)]
-    ledger.require_rounds(model=draws, **dict.fromkeys(expected, "none"))
+    expected = _further(ledger)
+    renewed = {common_reference.NAME: "none"} if _is_referenced(ledger) else {}
+    ledger.require_rounds(model=draws, **dict.fromkeys(expected, "none"), **renewed)
     links = ledger.links("model")
     for name in expected:
         require_same(ledger, "model_sending_amplitude", f"{name}_sending_amplitude")
@@ -134,15 +137,26 @@ def require_free_rounds(ledger: LedgerTables, draws: str) -> str:
             require_same(ledger, f"model_receiving_{factor}", f"{name}_receiving_{factor}")
         ledger.text(f"{name}_channel", (ledger.text("model_channel"),))
         if not all(np.array_equal(one, other) for one, other in zip(links, ledger.links(name), strict=True)):
-            ledger.refuse(f"has other links in round {name} than in round {first}")
+            ledger.refuse(f"has other links in round {name} than in round model")
     return expected[-1] if expected else "model"
 
 
 def tables_of_free_rounds(ledger: LedgerTables, passed: tuple[str, ...]) -> tuple[str, ...]:
     """The tables that mix: of all rounds, and of what further ones send."""
-    first, *further = ledger.text("rounds").split()
-    mixing = (f"{name}_receiving_{factor}" for name in (first, *further) for factor in MixingTables._fields)
-    return (*mixing, *(f"{name}_sending_{table}" for name in further for table in passed))
+    further = _further(ledger)
+    mixing = (f"{name}_receiving_{factor}" for name in ("model", *further) for factor in MixingTables._fields)
+    reference = common_reference.require_reference(ledger) if _is_referenced(ledger) else ()
+    return (*mixing, *(f"{name}_sending_{table}" for name in further for table in passed), *reference)
+
+
+def _is_referenced(ledger: LedgerTables) -> bool:
+    return ledger.text("rounds").split()[-1:] == [common_reference.NAME]
+
+
+def _further(ledger: LedgerTables) -> list[str]:
+    """Names of as many further rounds as the ledger has."""
+    count = len(ledger.text("rounds").split()) - 1 - _is_referenced(ledger)
+    return [f"mixing{number}" for number in range(2, count + 2)]
 
 
 def require_mixed_by_channel(ledger: LedgerTables) -> None:

@@ -36,6 +36,7 @@ from murmurcast.algorithms.base import (
     NOISE,
     Algorithm,
     Draw,
+    Init,
     Local,
     Publish,
     Round,
@@ -46,9 +47,11 @@ from murmurcast.algorithms.base import (
     send_model_with_noise,
     start,
 )
+from murmurcast.algorithms.common_reference import start_referenced, with_common_reference
 from murmurcast.algorithms.free_rounds import (
     Carrier,
     MixingTables,
+    Step,
     mixed_point,
     pass_on,
     require_free_rounds,
@@ -160,17 +163,30 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
         send=carrier.send if grid is None else send_on_grid,
         update=lambda here, state, sent, heard, local: State(*step(here, state, mixed_point(here, sent, heard), local)),
     )
-    further = plan.schedule.rounds > 1
+    rounds, begin = _epoch(plan, first, carrier, receiving, step)
     return proved(
         Algorithm(
             name="power-controlled",
             setup=plan,
-            rounds=with_free_rounds(first, carrier, receiving, step) if further else (first,),
+            rounds=rounds,
             settings={"gradient_at": gradient_at, "publish": publish},
-            init=start_mixed if further else start,
+            init=begin,
             releases=(releases(plan),),
         )
     )
+
+
+def _epoch(
+    plan: Plan, first: Round, carrier: Carrier, receiving: Receiving, step: Step
+) -> tuple[tuple[Round, ...], Init]:
+    """All rounds of an epoch, and the states they need."""
+    renewed = 0 if plan.radio is None else plan.radio.recentre_every
+    if plan.schedule.rounds == 1 and not renewed:
+        return (first,), start
+    rounds = with_free_rounds(first, carrier, receiving, step)
+    if not renewed:
+        return rounds, start_mixed
+    return with_common_reference(rounds, plan.network, renewed, plan.schedule.epochs), start_referenced
 
 
 def _carrier(plan: Plan) -> Carrier:

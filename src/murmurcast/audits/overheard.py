@@ -2,15 +2,18 @@
 
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
-from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.base import Algorithm, Round
 from murmurcast.audits.transcript import transcripts
+from murmurcast.channels.radio_air import RadioAir
 from murmurcast.errors import Error
+from murmurcast.network.graph import Network
 from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision
 from murmurcast.runs.result import Result
@@ -26,12 +29,16 @@ class Message(NamedTuple):
         name: Of its round.
         receiver: Whom it is made for; None for one that is made for all.
         signal: [dim] real, as `send` made it.
+        pilot: Amplitude of the symbols before it; without a radio the root of the node's power.
+        turn: By which the phase of both is turned, in public; 1 unless a radio has dither.
     """
 
     epoch: int
     name: str
     receiver: int | None
     signal: NDArray[Any]
+    pilot: float
+    turn: complex = 1.0
 
 
 class Overheard(NamedTuple):
@@ -80,6 +87,7 @@ def overhear(
     """
     network = algorithm.setup.network
     require_seeded(algorithm.setup.budget.noise_source)
+    _require_waveform(algorithm)
     _check.at_least(0, node=node)
     if node >= network.nodes:
         raise Error(f"node is {node}, and nodes are 0 to {network.nodes - 1}", hint="name one of them")
@@ -94,16 +102,35 @@ def overhear(
     for place, epoch in enumerate(epochs):
         for one, on_air in zip(algorithm.rounds, kept.rounds, strict=True):
             sent = on_air.sent[0, epoch - 1, node]
-            receivers: tuple[int | None, ...] = (None,) if one.channel.signals is None else network.neighbours(node)
-            signals = sent[None] if one.channel.signals is None else sent
-            messages += [
-                Message(epoch, one.name, receiver, signal)
-                for receiver, signal in zip(receivers, signals, strict=False)  # short lists are filled up with nothing
-            ]
+            with jax.enable_x64(precision == "float64"):
+                messages += _messages(one, network, node, epoch, sent)
             energy[place] = max(energy[place], float(one.channel.energy(sent[..., None, :])[0]))
     if not all(np.isfinite(message.signal).all() for message in messages):
         raise Error(f"node {node} sends what are no numbers: the run diverged", hint="export earlier epochs")
     return Overheard(tuple(messages), energy)
+
+
+def _messages(one: Round, network: Network, node: int, epoch: int, sent: NDArray[Any]) -> list[Message]:
+    """Of one round, from [dim] or [signals, dim]."""
+    channel = one.channel
+    pilot, turn = float(np.sqrt(network.power[node])), 1.0 + 0.0j
+    if isinstance(channel, RadioAir):
+        pilot, turn = channel.pilot_amplitude(epoch, node), channel.turn(epoch, node, sent.dtype)
+    if channel.signals is None:
+        return [Message(epoch, one.name, None, sent, pilot, turn)]
+    receivers = network.neighbours(node)
+    signals = zip(receivers, sent[: len(receivers)], strict=True)  # short lists are filled up with nothing
+    return [Message(epoch, one.name, receiver, signal, pilot, turn) for receiver, signal in signals]
+
+
+def _require_waveform(algorithm: Algorithm) -> None:
+    """Signals are sent as they are, not as bits."""
+    for one in algorithm.rounds:
+        if isinstance(one.channel, RadioAir) and one.channel.radio.access == "digital":
+            raise Error(
+                'nodes with radio.access = "digital" send coded bits, and their waveform is not modelled',
+                hint='export a run with another access, such as "own-slot"',
+            )
 
 
 def require_as_recorded(run: Result, overheard: Overheard, *, seed: int, node: int, epochs: range) -> None:

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
 from murmurcast.channels.access import Access, Reception, access_of
@@ -175,6 +175,20 @@ class RadioAir:
         """Of the one signal."""
         return energy_of_signal(sent)
 
+    def pilot_amplitude(self, epoch: int, node: int) -> float:
+        """lambda_t b_j: of every symbol of a node's pilot, in the root of watts."""
+        found = self.physics
+        return float(found.pilot_gain[epoch - 1] * found.scale[epoch - 1] * found.amplitude[node])
+
+    def turn(self, epoch: int, node: int, dtype: DTypeLike) -> complex:
+        """By which a node turns the phase of pilot and message, in public; 1 without dither. `dtype` is the run's."""
+        if self.radio.access != "referenced" or not self.radio.dither:
+            return 1.0
+        import jax.numpy as jnp
+
+        draws = PublicDraws(self.radio.seed, self._when(epoch), np.dtype(dtype))
+        return complex(draws.turn(Purpose.DITHER, jnp.asarray(node)))
+
     def entries(self) -> Entries:
         """Links, the radio's settings, the public factor, and the receivers' noise."""
         found = link_entries(self.gains)
@@ -262,7 +276,11 @@ class RadioAir:
         return jnp.asarray(self.physics.scale, lists.gains.dtype)[epoch - 1]
 
     def _draws(self, epoch: jax.Array, lists: Lists) -> PublicDraws:
-        return PublicDraws(self.radio.seed, (epoch - 1) * self.rounds + self.round_number, lists.gains.dtype)
+        return PublicDraws(self.radio.seed, self._when(epoch), lists.gains.dtype)
+
+    def _when(self, epoch: Any) -> Any:
+        """A number of epoch and round."""
+        return (epoch - 1) * self.rounds + self.round_number
 
 
 def quarter_turn(signals: jax.Array) -> jax.Array:

@@ -52,6 +52,7 @@ def as_dict(found: "Found") -> dict[str, Any]:
         "receiver_noise_std": budget.receiver_noise_std.max(axis=0).tolist(),
         "doppler_per_epoch": budget.doppler_per_epoch,
         "mixing_rate": budget.mixing_rate,
+        "mean_square_rate": budget.mean_square_rate,
         "slots": budget.slots,
         "sendings": budget.sendings.tolist(),
         "symbols": budget.symbols.tolist(),
@@ -107,11 +108,21 @@ def _rows(budget: "LinkBudget", radio: "Radio") -> list[tuple[str, str, str]]:
     return [
         *rows,
         ("Doppler x epoch", f"{budget.doppler_per_epoch:.3g}", _doppler_in_words(budget, radio)),
-        ("mixing rate", rate, "what a round leaves of disagreement; near 1 is slow"),
+        ("mixing rate", rate, "what a round of the mean weights leaves of disagreement; near 1 is slow"),
+        *_mean_square(budget),
         ("slots a round", f"{budget.slots}", f"{_span(budget.sendings, 'd')} of them a node sends in"),
         ("time an epoch", f"{budget.seconds * 1e3:.3g} ms", f"{budget.uses:.0f} channel uses of one symbol"),
         ("energy an epoch", f"{_span(budget.joules * 1e3, '.3g')} mJ", f"a node, at full power; {energy}"),
     ]
+
+
+def _mean_square(budget: "LinkBudget") -> list[tuple[str, str, str]]:
+    """A row where weights change."""
+    rate = budget.mean_square_rate
+    if rate is None:
+        return []
+    words = "weights change: what a round leaves of disagreement squared, on average"
+    return [("mean-square rate", f"{rate:.3g}", words if rate < 1 else f"{words}; AT 1 OR ABOVE MODELS DRIFT APART")]
 
 
 def _doppler_in_words(budget: "LinkBudget", radio: "Radio") -> str:

@@ -78,7 +78,8 @@ def audit(
     folder, file = file, _run_folder.experiment_file(file, otherwise="audit it with mc.audit")
     experiment = experiment_files.load(file, overrides(sets))
     if folder is not file and experiment.data is not None and "data.name" not in overrides(sets):
-        name = _run_folder.place_of_data(folder, experiment.data.name, "say where it is: --set data.name=FOLDER/FILE")
+        otherwise = "say where it is: --set data.name=FOLDER/" + experiment.data.name
+        name = _run_folder.place_of_data(folder, experiment.data.name, otherwise)
         experiment = experiment_files.load(file, overrides(sets) | {"data.name": name})
     with _progress_bar.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):
         problem, algorithm = experiment.build(file.parent, on_stage)

@@ -60,7 +60,8 @@ def export_iq(
     result = load_run(run)
     asked = Asked(node, _range(epochs), _seed(result, seed))
     experiment = _experiment(run, result, asked)
-    band = _band(_radio(experiment), bandwidth, carrier)
+    radio = experiment.build_radio()
+    band = _band(radio, bandwidth, carrier)
     sigmf.require_band(band)
     require_place(out)
     base = out / _name(result, asked)
@@ -71,7 +72,7 @@ def export_iq(
     description = f"What node {node} of a simulated network sent by {result.info['algorithm']}. {words}"
     files = sigmf.write(base, parts, band, description, version("murmurcast"))
     samples = sum(len(part.samples) for part in parts)
-    chosen = "" if _radio(experiment) else ", as chosen: the run has no radio"
+    chosen = "" if radio else ", as chosen: the run has no radio"
     exported = Exported(asked, files, samples, band, chosen, words, _warnings(result))
     if as_json:
         echo_json(_as_dict(exported))
@@ -154,12 +155,6 @@ def _experiment(folder: Path, result: "Result", asked: Asked) -> "Experiment":
     return experiment.model_copy(update={"data": experiment.data.model_copy(update={"name": name})})
 
 
-def _radio(experiment: "Experiment") -> "Radio | None":
-    """What the experiment says of the radio; None where it has no [radio]."""
-    found: Radio | None = getattr(experiment, "radio", None)
-    return found
-
-
 def _band(radio: "Radio | None", bandwidth: float | None, carrier: float | None) -> "Band":
     """Of the radio; where there is none, as asked, or as a radio has it by default."""
     from murmurcast.radio.settings import Radio
@@ -180,6 +175,7 @@ def _band(radio: "Radio | None", bandwidth: float | None, carrier: float | None)
 
 def _parts(folder: Path, result: "Result", experiment: "Experiment", asked: Asked) -> "tuple[list[Part], str]":
     """Pilots and messages in the order they are sent, and in words what they are."""
+    import numpy as np
     from rich.console import Console
 
     from murmurcast.audits import overheard
@@ -201,20 +197,26 @@ def _parts(folder: Path, result: "Result", experiment: "Experiment", asked: Aske
             on_epoch=on_epoch,
         )
     overheard.require_as_recorded(result, found, seed=seed, node=node, epochs=epochs)
-    amplitude = float(algorithm.setup.network.power[node]) ** 0.5
-    before = sigmf.pilot((_radio(experiment) or Radio()).pilots, amplitude)
-    parts = [
-        sigmf.Part(label, _comment(message), samples)
-        for message in found.messages
-        for label, samples in (("pilot", before), ("data", sigmf.symbols(message.signal)))
-    ]
-    length = len(sigmf.symbols(found.messages[0].signal))
-    count, each = ("a message", "it") if len(found.messages) == 1 else (f"{len(found.messages)} messages", "each")
-    words = (
-        f"{count} of {length} symbols u = v[0::2] + i v[1::2], before {each} {len(before)} pilot symbols of amplitude "
-        f"{amplitude:.6g}, the root of the node's power"
+    pilots = (experiment.build_radio() or Radio()).pilots
+    parts = []
+    for message in found.messages:
+        before, data = sigmf.pilot(pilots, message.pilot), sigmf.symbols(message.signal)
+        turn = np.complex64(message.turn)
+        parts += [
+            sigmf.Part("pilot", _comment(message), turn * before),
+            sigmf.Part("data", _comment(message), turn * data),
+        ]
+    return parts, _in_words(found.messages, pilots, len(parts[-1].samples))
+
+
+def _in_words(messages: "tuple[Message, ...]", pilots: int, symbols: int) -> str:
+    count, each = ("a message", "it") if len(messages) == 1 else (f"{len(messages)} messages", "each")
+    loud = sorted(message.pilot for message in messages)
+    amplitude = f"{loud[0]:.6g}" if loud[0] == loud[-1] else f"{loud[0]:.6g} to {loud[-1]:.6g}"
+    return (
+        f"{count} of {symbols} symbols u = v[0::2] + i v[1::2], before {each} {pilots} pilot symbols of amplitude "
+        f"{amplitude}"
     )
-    return parts, words
 
 
 def _comment(message: "Message") -> str:

@@ -6,10 +6,11 @@ from typing import Any
 from murmurcast.errors import Error
 from murmurcast.experiments.data import require_beside
 from murmurcast.experiments.schema import NetworkSection
-from murmurcast.network.files import EdgeList, read_gains
+from murmurcast.network.files import EdgeList, NeedsRadio, read_gains
 from murmurcast.network.gains import Uniform
 from murmurcast.network.graph import Network
 from murmurcast.network.path_loss import PathLoss, with_carrier
+from murmurcast.radio.channel_files import read_channel
 from murmurcast.radio.settings import Radio
 
 _SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topology: (needed, optional)
@@ -44,7 +45,7 @@ def build_network(section: NetworkSection, radio: Radio | None, folder: Path = P
         return Network(gains=section.gains, power=section.power)
     if section.file is not None:
         require_beside(section.file, folder, "network.file")
-        return _network_from_file(section, folder / section.file)
+        return _network_from_file(section, radio, folder / section.file)
     return _network_from_topology(section)
 
 
@@ -63,14 +64,32 @@ def _with_radio(section: NetworkSection, radio: Radio | None) -> NetworkSection:
     return section.model_copy(update=update)
 
 
-def _network_from_file(section: NetworkSection, path: Path) -> Network:
-    found = read_gains(path)
+def _network_from_file(section: NetworkSection, radio: Radio | None, path: Path) -> Network:
+    try:
+        found = read_gains(path)
+    except NeedsRadio:
+        if radio is None:
+            raise
+        _forbid_gain(section, f"{path.name}, which gives the gains")
+        return _network_from_channel(section, path)
     if not isinstance(found, EdgeList):
         _forbid_gain(section, f"{path.name}, which gives the gains")
         return Network(gains=found, power=section.power)
     if section.gain is None:
         raise Error(f"{path} gives no gains", hint='add a column gain, or network.gain = {kind = "uniform"}')
     return Network.from_links(found.nodes, found.links, gain=section.gain, power=section.power, seed=section.seed)
+
+
+def _network_from_channel(section: NetworkSection, path: Path) -> Network:
+    """The amplitudes of a channel that stands still and has no phases, such as a table in decibels."""
+    channel = read_channel(path)
+    if channel.steps > 1 or channel.blocks > 1 or channel.has_phases:
+        what = f"{channel.steps} steps of time" if channel.steps > 1 else "phases, or blocks of the band"
+        raise Error(
+            f"{path} holds a channel with {what}, which no run plays back",
+            hint="give amplitudes that stay, such as mc.read_channel(path).network().gains, and set radio.fading",
+        )
+    return channel.network(section.power)
 
 
 def _network_from_topology(section: NetworkSection) -> Network:

@@ -24,6 +24,10 @@ class EdgeList(NamedTuple):
     links: "np.ndarray[tuple[int, int], np.dtype[np.int64]]"
 
 
+class NeedsRadio(Error):  # noqa: N818 - reads as a verdict, as all errors here
+    """The file holds a channel, which `murmurcast.radio.channel_files` reads, and no plain amplitudes."""
+
+
 def read_gains(path: Path | str) -> FloatArray | csr_array | EdgeList:
     """The gain matrix in a file; for an edge list without a gain column, the links."""
     path = Path(path)
@@ -51,9 +55,8 @@ def _matrix(path: Path, found: Any) -> FloatArray:
     return _real(path, found)
 
 
-def _of_a_radio(path: Path, what: str) -> Error:
-    """What `murmurcast.radio.channel_files` reads."""
-    return Error(f"{path} holds {what}, which need a radio", hint=f"add a [radio] section, or {_AMPLITUDES}")
+def _of_a_radio(path: Path, what: str) -> NeedsRadio:
+    return NeedsRadio(f"{path} holds {what}, which need a radio", hint=f"add a [radio] section, or {_AMPLITUDES}")
 
 
 def _real(path: Path, found: Any) -> FloatArray:
@@ -85,7 +88,7 @@ def _read_npz(path: Path) -> FloatArray | csr_array:
 def _is_edge_list(path: Path, header: list[str]) -> bool:
     """Whether the columns are those of an edge list; otherwise it is a matrix without a header."""
     if sorted({*header, "time"}) == ["gain_db", "receiver", "sender", "time"]:
-        raise Error(
+        raise NeedsRadio(
             f"{path} holds gains in dB, which need a radio",
             hint="add a [radio] section, or give a column gain = 10 ** (gain_db / 20)",
         )

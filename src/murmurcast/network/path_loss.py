@@ -1,8 +1,8 @@
 """Gain models with real path loss: free space, an office and a street, in metres and hertz.
 
-The two surroundings are those of Table 7.4.1-1 of 3GPP TR 38.901: InH (office) and UMi (street canyon). Their
-coefficients, the break point and the shadowing were compared with two independent public implementations of that
-table, ns-3's among them, and agree in every digit.
+The two surroundings are those of Table 7.4.1-1 of 3GPP TR 38.901: InH (office) and UMi (street canyon). Coefficients,
+break point and shadowing were compared with ns-3's public implementation of that table, the coefficients with others
+too, and agree in every digit; the table itself was not at hand.
 
 Positions are in metres, and heights are left out: a distance between positions stands for the table's 3D distance.
 Distances below one metre count as one metre. Antennas have no gain.

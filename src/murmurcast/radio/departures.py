@@ -6,7 +6,7 @@ import numpy as np
 
 from murmurcast.network.graph import Network
 from murmurcast.radio import units
-from murmurcast.radio.slots import is_tree
+from murmurcast.radio.phases import alignment
 
 if TYPE_CHECKING:
     from murmurcast.radio.settings import Radio
@@ -45,14 +45,23 @@ def _access(network: Network, radio: "Radio") -> str:
             "Phases do not agree at the receivers: weights are random and complex, and only their mean mixes as the "
             "paper's do."
         )
-    if is_tree(network):
+    return f"Phases agree at every receiver: {_alignment(network)}."
+
+
+def _alignment(network: Network) -> str:
+    if network.one_way_link is not None:
+        return "no known radio does this where links go one way only"
+    found = alignment(network)
+    if found.possible:
+        return "possible here, because the network is a tree, where every node knows the phases of its links exactly"
+    if found.reciprocal_conditions == 0:
         return (
-            "Phases agree at every receiver: possible here, because the network is a tree, where every node knows the "
-            "phases of its links exactly."
+            "possible here, with one odd cycle, only where both directions of every link turn the phase alike, and "
+            "every node knows the phases of its links exactly"
         )
     return (
-        "Phases agree at every receiver: one signal can arrive in phase at all who hear it on trees only, and this "
-        "network has cycles. No known radio does this on this network."
+        "one signal would have to arrive in phase at all who hear it, which is possible on trees, and this network "
+        f"leaves {found.conditions} conditions that only chance could meet; no known radio does this on this network"
     )
 
 

@@ -15,14 +15,15 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
-from murmurcast.network.weights import mixing, mixing_rate
-from murmurcast.radio import units
+from murmurcast.network.weights import arriving_amplitudes, mixing, mixing_rate
+from murmurcast.radio import divisor, mean_square, units
 from murmurcast.radio.air_time import joules, message_symbols, uses_of_round
 from murmurcast.radio.departures import departures
 from murmurcast.radio.settings import Radio
 from murmurcast.radio.slots import slots
 
 _RATE_UP_TO = 300  # nodes, for the mixing rate
+_MEAN_SQUARE_UP_TO = 20  # nodes, for the mean-square rate: a second
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,6 +45,8 @@ class LinkBudget:
         doppler_per_epoch: f_D T_e, Doppler shift times the time from one epoch to the next.
         mixing_rate: By how much disagreement shrinks in a round of the mean weights; None beyond 300 nodes and where
             powers of the weights do not converge.
+        mean_square_rate: Where weights change from epoch to epoch, by how much the disagreement's square shrinks in a
+            round on average: at 1 or above models drift apart. None where they do not change, and beyond 20 nodes.
         slots: Of one round.
         sendings: [nodes] in how many slots of a round a node sends.
         symbols: [nodes] of one sending, pilots included.
@@ -64,6 +67,7 @@ class LinkBudget:
     privacy_noise_std: FloatArray
     doppler_per_epoch: float
     mixing_rate: float | None
+    mean_square_rate: float | None
     slots: int
     sendings: NDArray[np.int64]
     symbols: FloatArray
@@ -111,7 +115,7 @@ def link_budget(
     symbols = message_symbols(network, radio, dim)
     uses = rounds * uses_of_round(turns, symbols, radio)
     seconds = uses / radio.bandwidth_hz
-    mixed = _mixed(network, radio, alpha, noise_std, normaliser)
+    mixed, rates = _mixed(network, radio, alpha, noise_std, normaliser), _rates(network, radio, alpha, normaliser)
     scale = units.public_scale(alpha, noise_std, dim, radius)
     tau = np.sqrt(noise / 2) * mixed.receiver_factor / scale[:, None]
     heard = _heard_snr(network, noise)
@@ -129,7 +133,8 @@ def link_budget(
         receiver_noise_std=tau,
         privacy_noise_std=np.sqrt(mixed.privacy_variance),
         doppler_per_epoch=radio.doppler_hz * (seconds + radio.compute_seconds),
-        mixing_rate=_rate(mixed.weights),
+        mixing_rate=rates.mean,
+        mean_square_rate=rates.mean_square,
         slots=turns.number,
         sendings=turns.sendings,
         symbols=symbols,
@@ -144,12 +149,10 @@ class _Mixed(NamedTuple):
     """What arrives in the mixed points of one round.
 
     Attributes:
-        weights: [nodes, nodes] the mean weights.
         receiver_factor: [nodes] tau over the std of the receiver's noise, before the public scale.
         privacy_variance: [epochs, nodes] of the noise that hides data.
     """
 
-    weights: csr_array
     receiver_factor: FloatArray
     privacy_variance: FloatArray
 
@@ -164,7 +167,7 @@ def _mixed(network: Network, radio: Radio, alpha: FloatArray, noise_std: FloatAr
         factor = factor * np.sqrt(network.heard_degree)
     if radio.access == "digital":
         factor = np.zeros(network.nodes)
-    return _Mixed(mixed.weights, factor, np.asarray((mixed.weights.power(2) @ said.T).T))
+    return _Mixed(factor, np.asarray((mixed.weights.power(2) @ said.T).T))
 
 
 def _mixed_towards_reference(network: Network, radio: Radio, alpha: FloatArray, said: FloatArray) -> _Mixed:
@@ -178,16 +181,36 @@ def _mixed_towards_reference(network: Network, radio: Radio, alpha: FloatArray, 
     power = np.asarray(arriving.sum(axis=1)).ravel()
     share = csr_array(diags_array(1 / power) @ arriving)
     heard_at_once = power if radio.duplex == "full" else power / 2
-    weights = csr_array(kappa * moved * share + (1 - kappa * moved) * diags_array(np.ones(network.nodes)))
     own = 1 - 2 * kappa * moved + kappa**2 * moved_twice
     variance = own * said + squared_factor * (share @ said.T).T
-    return _Mixed(weights, np.sqrt(squared_factor / heard_at_once), np.asarray(variance))
+    return _Mixed(np.sqrt(squared_factor / heard_at_once), np.asarray(variance))
 
 
 def _heard_snr(network: Network, noise: FloatArray) -> FloatArray:
     """[nodes] of the mean amplitude of all that a receiver hears."""
     amplitude = np.asarray(network.gains.T @ np.sqrt(network.power)) / network.heard_degree
     return np.asarray(amplitude**2 / noise)
+
+
+class _Rates(NamedTuple):
+    """How fast nodes agree: of the mean weights, and in the mean square where weights change."""
+
+    mean: float | None
+    mean_square: float | None
+
+
+def _rates(network: Network, radio: Radio, alpha: FloatArray, normaliser: int) -> _Rates:
+    if network.nodes > _RATE_UP_TO:
+        return _Rates(None, None)
+    if not radio.varies:
+        return _Rates(_rate(mixing(network, alpha, normaliser).weights), None)
+    halves = radio.access == "referenced" and radio.duplex == "half"
+    reception = divisor.Reception(radio.access, normaliser, radio.kappa, radio.damping, halves)
+    channel, arriving = divisor.Channel(radio.fading, radio.k_factor_db), arriving_amplitudes(network, alpha)
+    mean = _rate(divisor.expected(arriving, reception, channel))
+    if network.nodes > _MEAN_SQUARE_UP_TO:
+        return _Rates(mean, None)
+    return _Rates(mean, mean_square.rate(arriving.toarray(), reception, channel, radio.dither))
 
 
 def _rate(weights: csr_array) -> float | None:

@@ -60,11 +60,6 @@ def slots(network: Network, access: AccessName, duplex: Duplex) -> Slots:
     return Slots(int(turn.max()) + 1, sendings.astype(np.int64), turn)
 
 
-def is_tree(network: Network) -> bool:
-    """Whether the network has no cycle; only then can phases agree at every receiver at once."""
-    return bool(_either_way(network).nnz == 2 * (network.nodes - 1))
-
-
 def _either_way(network: Network) -> csr_array:
     """[nodes, nodes] 1 where one of the two hears the other."""
     heard = csr_array((np.ones(network.links), network.gains.indices, network.gains.indptr), shape=network.gains.shape)

@@ -1,0 +1,183 @@
+"""A radio between the antennas: what it delivers is the matrix form, its draws are public and by epoch alone."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from murmurcast._check import FloatArray
+from murmurcast.channels import radio_air
+from murmurcast.channels.base import Moment
+from murmurcast.channels.flood import Flood
+from murmurcast.channels.radio_air import RadioAir, quarter_turn
+from murmurcast.engine import sharding
+from murmurcast.network.graph import Network
+from murmurcast.radio.physics import Split, physics
+from murmurcast.radio.settings import Radio
+from tests.conftest import asymmetric_network
+
+NODES, SEEDS, EPOCHS = 6, 2, 5
+ACCESS = ("aligned", "own-slot", "referenced", "digital")
+PERFECT = {"noise_figure_db": -400.0, "self_interference_db": 400.0, "duplex": "full"}
+
+
+def network(nodes: int = NODES) -> Network:
+    plain = asymmetric_network(4, nodes)
+    return Network(gains=plain.gains * 1e-4, power=0.05 * plain.power)
+
+
+def channel(dim: int = 4, round_number: int = 0, **settings: Any) -> RadioAir:
+    radio, where = Radio(**settings), network()
+    rng = np.random.default_rng(2)
+    split = Split(rng.uniform(0.2, 0.8, NODES), rng.uniform(0.1, 1.0, (EPOCHS, NODES)), 6, dim, 3.0, 2)
+    return RadioAir(where.gains, radio, physics(where, radio, split), round_number, 2)
+
+
+def said(dim: int) -> FloatArray:
+    return np.random.default_rng(1).standard_normal((NODES, SEEDS, dim))
+
+
+def heard(one: RadioAir | Flood, sent: FloatArray, epoch: int, noise: Any = None) -> FloatArray:
+    layout = sharding.layout(NODES, 5, 0)  # by seed: all nodes on one device
+    lists = jax.tree.map(jnp.asarray, one.lists(NODES))
+    silent = lambda number: jnp.zeros(sent.shape[1:])  # noqa: E731, ARG005
+    moment = Moment(jnp.asarray(epoch), jnp.arange(NODES), noise or silent)
+    entries, hear = one.deliver(lists, jnp.asarray(sent), moment, layout.exchange)
+    return np.asarray(jax.vmap(hear)(entries))
+
+
+def symbols(values: FloatArray) -> Any:
+    padded = np.pad(values, ((0, 0), (0, 0), (0, values.shape[-1] % 2)))
+    return padded[..., 0::2] + 1j * padded[..., 1::2]
+
+
+def parameters(values: Any, dim: int) -> FloatArray:
+    return np.stack([values.real, values.imag], axis=-1).reshape(*values.shape[:-1], -1)[..., :dim]
+
+
+@pytest.mark.parametrize("dense_from", [0.0, 2.0])
+@pytest.mark.parametrize("dim", [4, 5])
+@pytest.mark.parametrize("fading", ["none", "iid", "jakes"])
+@pytest.mark.parametrize("access", ["aligned", "own-slot", "referenced"])
+def test_what_is_delivered_is_the_matrix_form(
+    access: str, fading: str, dim: int, dense_from: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(radio_air, "_DENSE_FROM", dense_from)
+    one = channel(dim, 1, access=access, fading=fading)
+    values, epoch = said(dim), 3
+    amplitude = one.physics.scale[epoch - 1] * one.physics.amplitude
+    weights = one.weights(np.array([epoch]))[0]
+    expected = parameters(np.einsum("ij,jsm->ism", weights, symbols(values)), dim)
+    found = heard(one, amplitude[:, None, None] * values, epoch)
+    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5)
+    assert np.abs(found - np.einsum("ji,jsm->ism", weights.real, values)).max() > 0.01  # the transposed would be seen
+
+
+@pytest.mark.parametrize("duplex", ["half", "full"])
+@pytest.mark.parametrize("access", ACCESS)
+def test_rows_sum_to_one_and_a_common_model_passes(access: str, duplex: str) -> None:
+    one = channel(access=access, fading="iid", hold_below=0.0, **(PERFECT | {"duplex": duplex}))
+    weights = one.weights(np.arange(1, EPOCHS + 1))
+    np.testing.assert_allclose(weights.sum(axis=2), 1, atol=2e-6)  # of single precision, as training has it
+    assert np.abs(np.diff(weights, axis=0)).max() > 0.01
+    common = np.broadcast_to(said(4)[:1], (NODES, SEEDS, 4))
+    amplitude = one.physics.scale[0] * one.physics.amplitude
+    found = heard(one, amplitude[:, None, None] * common, 1)
+    step = 2 * np.abs(common).max() / 63 if access == "digital" else 0.0
+    np.testing.assert_allclose(found, common, atol=1e-5 + step)
+
+
+@pytest.mark.parametrize("access", ["aligned", "own-slot", "referenced"])
+def test_receiver_noise_is_what_the_link_budget_says(access: str) -> None:
+    one = channel(access=access, duplex="full", pilots=10**9)
+    ones = np.ones((NODES, SEEDS, 4))
+    with_noise = heard(one, 0 * ones, 2, lambda number: jnp.ones((SEEDS, 4)))  # noqa: ARG005
+    at_four_times_the_power = replace(one, gains=one.gains * 2)
+    louder = heard(at_four_times_the_power, 0 * ones, 2, lambda number: jnp.ones((SEEDS, 4)))  # noqa: ARG005
+    assert (with_noise > 0).all()
+    np.testing.assert_allclose(louder, with_noise / 2, rtol=1e-3)
+    if access == "aligned":
+        tau = np.sqrt(one.physics.noise / 2) / one.physics.scale[1]
+        arriving = one.gains.T @ one.physics.amplitude
+        np.testing.assert_allclose(
+            with_noise[:, 0, 0], tau * np.diff(one.gains.tocsc().indptr) / 6 / arriving, rtol=1e-3
+        )
+
+
+def test_digital_access_has_no_noise_and_rounds_to_so_many_bits() -> None:
+    values = said(4)
+    fine, rough = (channel(access="digital", bits=bits) for bits in (16, 3))
+    amplitude = fine.physics.scale[0] * fine.physics.amplitude
+    weights = fine.weights(np.array([1]))[0].real
+    expected = np.einsum("ij,jsm->ism", weights, values)
+    sent = amplitude[:, None, None] * values
+    np.testing.assert_allclose(heard(fine, sent, 1), expected, atol=1e-3)
+    off = np.abs(heard(rough, sent, 1) - expected).max()
+    assert 0.01 < off < 2 * np.abs(values).max() / 7
+
+
+def test_halves_hear_each_other_only() -> None:
+    one = channel(access="referenced", fading="iid", duplex="half", hold_below=0.0)
+    weights = one.weights(np.arange(1, EPOCHS + 1))
+    links = one.gains.toarray().T > 0
+    for realised in weights:
+        hears = (np.abs(realised) > 0) & links
+        sides = [{i} | set(np.flatnonzero(links[i] & ~hears[i])) for i in range(NODES)]  # neighbours that sent with i
+        for i, beside in enumerate(sides):
+            assert all(i not in np.flatnonzero(hears[j]) for j in beside if j != i)
+    assert any((np.abs(weights[t]) > 0).sum() != (np.abs(weights[0]) > 0).sum() for t in range(1, EPOCHS))
+
+
+def test_a_receiver_that_hears_too_little_keeps_its_own() -> None:
+    one = channel(access="own-slot", hold_below=1e12)
+    np.testing.assert_array_equal(one.weights(np.array([1, 2])), np.broadcast_to(np.eye(NODES), (2, NODES, NODES)))
+
+
+def test_gains_are_those_of_the_epoch_and_the_two_directions_fade_alike() -> None:
+    one = channel(access="own-slot", fading="jakes", speed_mps=30.0, **PERFECT)
+    together, apart = one.weights(np.arange(1, EPOCHS + 1)), [one.weights(np.array([t]))[0] for t in (5, 1, 3)]
+    np.testing.assert_allclose(apart, together[[4, 0, 2]], atol=1e-6)
+    other = replace(one, radio=replace(one.radio, seed=1)).weights(np.array([1]))
+    assert np.abs(other - together[:1]).max() > 0.01
+    lists = one.lists(NODES)
+    pair = {(int(i), int(j)): lists.pair[i, j] for i in range(NODES) for j in range(NODES) if lists.gains[i, j] > 0}
+    assert all(pair[i, j] == pair[j, i] for i, j in pair)
+
+
+def test_impairments_do_what_they_are_for() -> None:
+    honest = channel(access="aligned", **PERFECT).weights(np.array([1]))[0]
+    wrong = channel(access="aligned", compensation_error=0.1, **PERFECT).weights(np.array([1]))[0]
+    missed = channel(access="aligned", phase_std=0.5, **PERFECT).weights(np.array([1]))[0]
+    turned = channel(access="aligned", cfo=0.3, **PERFECT).weights(np.array([1]))[0]
+    np.testing.assert_allclose(honest.sum(axis=1), 1, atol=1e-5)
+    assert 0.005 < np.abs(wrong.sum(axis=1) - 1).max() < 0.5
+    assert np.abs(missed - honest).max() > 0.01
+    assert np.abs(turned.sum(axis=1) - 1).max() > 0.01
+
+
+def test_a_quarter_turn_is_multiplication_by_i() -> None:
+    for dim in (4, 5):
+        values = said(dim)
+        expected = parameters(1j * symbols(values), dim)
+        np.testing.assert_allclose(np.asarray(quarter_turn(jnp.asarray(values))), expected, rtol=1e-6)
+
+
+def test_a_flood_gives_all_the_same_numbers_of_node_0() -> None:
+    one, values = Flood(network().gains), said(7)
+    found = heard(one, values, 1)
+    np.testing.assert_array_equal(found, np.broadcast_to(found[:1], found.shape))
+    np.testing.assert_allclose(found[0], values[0], atol=2 * np.abs(values[0]).max() / 255)
+    assert one.hops >= 1
+    assert one.entries().attributes == {"hops": one.hops, "bits": 8}
+
+
+def test_the_ledger_knows_the_radio() -> None:
+    one = channel(access="referenced", fading="jakes")
+    found = one.entries()
+    assert '"access": "referenced"' in found.attributes["radio"]
+    assert found.attributes["slots"] == one.uses == 2
+    assert found.attributes["air_seconds"] > 0
+    np.testing.assert_array_equal(found.variables["receiver_noise"][1], one.physics.noise)
