@@ -233,17 +233,10 @@ class RadioAir:
 
     def weights(self, epochs: NDArray[np.int64]) -> NDArray[np.complex128]:
         """[epochs, receiver, sender] the weights of this round, as everybody can know them beforehand."""
-        import jax
         import jax.numpy as jnp
 
-        nodes = self.gains.shape[0]
-        lists = jax.tree.map(jnp.asarray, self.lists(nodes))
-
-        def of(epoch: jax.Array) -> Combining:
-            moment = Moment(epoch, jnp.arange(nodes), lambda number: number)
-            return self._combining(lists, moment, self._scale(epoch, lists), self._draws(epoch, lists))
-
-        found = jax.jit(jax.vmap(of))(jnp.asarray(epochs))
+        nodes, lists = self.gains.shape[0], self._lists_of_all
+        found = self._combining_of(jnp.asarray(epochs), lists)
         weights = np.zeros((len(epochs), nodes, nodes), np.complex128)
         receiver = np.broadcast_to(np.arange(nodes)[:, None], lists.signals.shape)
         sender = np.asarray(lists.signals)
@@ -251,6 +244,26 @@ class RadioAir:
             np.add.at(weights[number], (receiver, sender), realised)
         weights[:, np.arange(nodes), np.arange(nodes)] += np.asarray(found.own)
         return weights
+
+    @cached_property
+    def _lists_of_all(self) -> Lists:
+        import jax
+        import jax.numpy as jnp
+
+        listed: Lists = jax.tree.map(jnp.asarray, self.lists(self.gains.shape[0]))
+        return listed
+
+    @cached_property
+    def _combining_of(self) -> Any:
+        """The weights of given epochs, compiled once: they are asked for in many pieces."""
+        import jax
+        import jax.numpy as jnp
+
+        def of(epoch: jax.Array, lists: Lists) -> Combining:
+            moment = Moment(epoch, jnp.arange(self.gains.shape[0]), lambda number: number)
+            return self._combining(lists, moment, self._scale(epoch, lists), self._draws(epoch, lists))
+
+        return jax.jit(jax.vmap(of, in_axes=(0, None)))
 
     def _scale(self, epoch: jax.Array, lists: Lists) -> jax.Array:
         import jax.numpy as jnp

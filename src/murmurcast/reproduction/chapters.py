@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from murmurcast.reproduction import counterexample as refutation
-from murmurcast.reproduction import plan_tables, run_tables
+from murmurcast.reproduction import plan_tables, real_slots, run_tables
 from murmurcast.reproduction import theory as theories
 from murmurcast.reproduction import unequal_data as unequal
 from murmurcast.reproduction.counterexample_plot import counterexample_figure
@@ -90,3 +90,19 @@ def unequal_data(found: tuple[unequal.Duel, ...]) -> Chapter:
     pictures = (Picture("unequal-data", caption, unequal.unequal_data_figure(found)),)
     title = "Beyond the paper: unequal data on a sparse network"
     return Chapter(title, tuple(unequal.findings(found)), pictures, (unequal.table(found),), unequal.curves(found))
+
+
+def on_a_radio(runs: Sequence[Run]) -> Chapter:
+    """Figure 3 with slots that a radio can have."""
+    ways, duels = real_slots.found(runs)
+    caption = (
+        "The paper's Figure 3 with slots that a radio can have: test accuracy against slots. The runs are those of "
+        "Figure 3. Mean over nodes and seeds, band: standard deviation over seeds."
+    )
+    return Chapter(
+        "Figure 3 on a real radio",
+        tuple(real_slots.findings(ways, duels)),
+        (Picture("real-slots", caption, real_slots.slots_figure(ways, duels)),),
+        (real_slots.table(ways, float(duels[0].ours.epochs[-1])),),
+        real_slots.curves(ways, duels),
+    )

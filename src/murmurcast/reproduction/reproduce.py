@@ -79,6 +79,7 @@ def _made(folder: Path, data: DataName, notice: str, seeds: int, watching: Watch
         chapters.privacy(runs),
         chapters.theory(theory),
         chapters.corollary(counterexample),
+        chapters.on_a_radio(runs),
         chapters.unequal_data(duels),
     )
     return Reproduction(data, seeds, first_lines(notice, seeds, runs), runs, made)
