@@ -112,7 +112,7 @@ def test_a_page_is_made_and_the_run_is_certified(folder: Path) -> None:
     ("settings", "words"),
     [
         (["algorithm.name=dp-dsgd"], "the setup has a radio, and dp-dsgd does not send over it"),
-        (["algorithm.name=orthogonal"], "orthogonal sends one round over the paper's channel"),
+        (["algorithm.name=orthogonal"], "the setup has a radio, and orthogonal does not send over it"),
         (["algorithm.name=mped2fl", "schedule.rounds=3"], "radio"),
     ],
 )
