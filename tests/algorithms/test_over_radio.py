@@ -12,7 +12,7 @@ from murmurcast.algorithms.base import Algorithm
 from murmurcast.planning.plan import Plan
 from tests.conftest import asymmetric_network, slow_but_every
 
-NODES, DIM, EPOCHS = 6, 5, 12
+NODES, DIM, EPOCHS = 6, 6, 12
 QUIET = {"noise_figure_db": -400.0, "self_interference_db": 400.0, "duplex": "full"}
 
 
@@ -128,9 +128,8 @@ def by_hand_in_pairs(algorithm: Algorithm, weights: FloatArray) -> FloatArray:
     task, receiving = problem(), algorithm.rounds[-1].receiving
     own = np.zeros((NODES, DIM))
     for epoch in range(EPOCHS):
-        filled = np.pad(own, ((0, 0), (0, 1)))
-        parts = weights[epoch] @ np.concatenate([filled[:, 0::2], filled[:, 1::2]])
-        mixed = np.stack([parts[:NODES], parts[NODES:]], axis=-1).reshape(NODES, -1)[:, :DIM]
+        parts = weights[epoch] @ np.concatenate([own[:, 0::2], own[:, 1::2]])
+        mixed = np.stack([parts[:NODES], parts[NODES:]], axis=-1).reshape(NODES, DIM)
         gradient = np.einsum("kij,kj->ki", task.curvature, mixed - task.centre)
         z = receiving.z[min(epoch, len(receiving.z) - 1)]
         own = mixed - receiving.step[epoch] * gradient / z[:, None]
@@ -161,11 +160,14 @@ def test_noise_follows_the_step_so_that_the_certificate_is_the_budget(z: Any) ->
         np.testing.assert_allclose(followed, np.broadcast_to(followed[:1], followed.shape))
 
 
-def test_power_per_symbol_stays_within_its_budget() -> None:
-    plan = planned(mc.Radio(fading="iid", power_dbm=10.0), epochs=40)
-    result = mc.run(mc.power_controlled(plan), problem(), seeds=range(20))
-    per_symbol = np.asarray(result.metrics["sent_power"]) * 2 / DIM  # over p
-    assert per_symbol.mean(axis=0).max() < 1.3  # a mean over 20 seeds; the budget is one of the mean
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_power_per_symbol_stays_within_its_budget(rounds: int) -> None:
+    plan = planned(mc.Radio(fading="iid", power_dbm=10.0), rounds, epochs=40)
+    watched = mc.RunOptions(evaluate_every=1)
+    result = mc.run(mc.power_controlled(plan), problem(), seeds=range(20), options=watched)
+    per_symbol = np.asarray(result.metrics["sent_power"]) * 2 / DIM  # over p, of the loudest round
+    chance = 4 * np.sqrt(2 / DIM / (20 * 40))  # of a mean over seeds and epochs of squares of so many draws
+    assert per_symbol.mean(axis=(0, 1)).max() < 1 + chance
 
 
 def test_a_wrong_pilot_makes_models_drift_and_a_renewed_reference_does_not() -> None:
@@ -178,8 +180,8 @@ def test_a_wrong_pilot_makes_models_drift_and_a_renewed_reference_does_not() -> 
         plan = planned(radio, epochs=2000, step=0.01, decay="linear")
         found = mc.run(mc.noiseless(plan), near, precision="float64").published[0]
         drift[every].append(float(np.linalg.norm(found - best, axis=1).max() / np.linalg.norm(best)))
-    assert max(drift[20]) < 0.01
-    assert max(drift[0]) > 0.3 or np.median(drift[0]) > 0.1
+    assert np.median(drift[20]) < 0.01
+    assert np.median(drift[0]) > 10 * np.median(drift[20])
 
 
 def test_a_renewed_reference_is_recomputed_and_costs_nothing() -> None:
@@ -192,15 +194,9 @@ def test_a_renewed_reference_is_recomputed_and_costs_nothing() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
+    boundless = replace(planned(mc.Radio()), problem=mc.Quadratic.random(NODES, DIM))
     with pytest.raises(mc.Error, match=r"problem\.radius"):
-        bare = mc.plan(
-            mc.Network(gains=asymmetric_network(4, NODES).gains * 1e-4, power=0.1),
-            mc.Quadratic.random(NODES, DIM),
-            mc.Budget(epsilon=2.0),
-            mc.Schedule(epochs=EPOCHS),
-            radio=mc.Radio(),
-        )
-        mc.power_controlled(bare)
+        mc.power_controlled(boundless)
     with pytest.raises(mc.Error, match="do not change"):
         planned(mc.Radio(), z="mean")
     with pytest.raises(mc.Error, match="weights change"):

@@ -18,7 +18,7 @@ ATTRIBUTES = frozenset(
 )
 VARIABLES = frozenset(("power", "sensitivity", "promised_mu", "examples_per_node"))
 OF_A_PROMISE = "promised_mu_against_"
-ATTRIBUTES_OF_A_ROUND = ("channel", "draws", "gains_at", "radio", "slots", "air_seconds")
+ATTRIBUTES_OF_A_ROUND = ("channel", "draws", "gains_at", "radio", "slots", "air_seconds", "hops", "bits")
 VARIABLES_OF_A_ROUND = ("sender", "receiver", "gain", "receiver_noise", "joules")
 TABLES_OF_A_ROUND = ("sending_", "receiving_")  # which of them a method has, its account says
 

@@ -62,7 +62,7 @@ def physics(network: Network, radio: Radio, split: Split) -> Physics:
     """A split on a radio, every number public."""
     power, alpha = network.power, split.alpha
     noise = radio.noise_w(power)
-    scale = units.public_scale(alpha, split.noise_std, split.dim, split.radius)
+    scale = _public_scale(split)
     shared = slots(network, radio.access, radio.duplex)
     symbols = message_symbols(network, radio, split.dim)
     seconds = split.rounds * uses_of_round(shared, symbols, radio) / radio.bandwidth_hz
@@ -77,3 +77,13 @@ def physics(network: Network, radio: Radio, split: Split) -> Physics:
         joules=joules(power, radio, split.rounds * shared.sendings * symbols, seconds),
         doppler=radio.doppler_hz * (seconds + radio.compute_seconds),
     )
+
+
+def _public_scale(split: Split) -> FloatArray:
+    """[epochs] rho. A further round sends the mixed point, whose noise may be that of a louder neighbour."""
+    first = units.public_scale(split.alpha, split.noise_std, split.dim, split.radius)
+    if split.rounds == 1:
+        return first
+    loudest = np.max((1 / split.alpha - 1) * split.noise_std**2, axis=-1, keepdims=True)  # s^2
+    passed = split.alpha * (split.radius**2 + split.dim * loudest)
+    return np.asarray(np.minimum(first, np.sqrt(split.dim / 2 / passed.max(axis=-1))))
