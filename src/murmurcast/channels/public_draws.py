@@ -1,4 +1,8 @@
-"""What is drawn in public: phases, dither, pilots' noise, by the radio's own seed, epoch, round and owner."""
+"""What is drawn in public: phases, dither, pilots' noise, by the radio's own seed, epoch, round and owner.
+
+Drawn in float32 whatever the precision of a run: float64 takes other bits of a key, so a run in float64 would meet
+another channel than the one its z was made for.
+"""
 
 from __future__ import annotations
 
@@ -44,29 +48,33 @@ class PublicDraws(NamedTuple):
 
     def normal(self, purpose: Purpose, owner: jax.Array) -> jax.Array:
         """Standard normal, one for each owner's number [...]."""
-        return self._each(purpose, owner, lambda random, key: random.normal(key, dtype=self.dtype))
+        return self._each(purpose, owner, lambda random, key: self._cast(random.normal(key, dtype=np.float32)))
 
     def complex_normal(self, purpose: Purpose, owner: jax.Array) -> jax.Array:
         """Circular, of mean power 1, one for each owner's number [...]."""
         import jax.numpy as jnp
 
-        both = self._each(purpose, owner, lambda random, key: random.normal(key, (2,), self.dtype))
+        both = self._each(purpose, owner, lambda random, key: self._cast(random.normal(key, (2,), np.float32)))
         return jnp.asarray(np.sqrt(0.5), self.dtype) * (both[..., 0] + 1j * both[..., 1])
 
     def turn(self, purpose: Purpose, owner: jax.Array) -> jax.Array:
         """A uniform phase, as a complex number of modulus 1, one for each owner's number [...]."""
         import jax.numpy as jnp
 
-        share = self._each(purpose, owner, lambda random, key: random.uniform(key, dtype=self.dtype))
+        share = self._each(purpose, owner, lambda random, key: self._cast(random.uniform(key, dtype=np.float32)))
         return jnp.exp(2j * np.pi * share)
 
     def coin(self, purpose: Purpose, owner: jax.Array) -> jax.Array:
         """True or false, one for each owner's number [...]."""
-        return self._each(purpose, owner, lambda random, key: random.bernoulli(key))
+        return self._each(purpose, owner, lambda random, key: random.uniform(key, dtype=np.float32) < 0.5)
 
     def uniform(self, purpose: Purpose, owner: jax.Array, shape: tuple[int, ...]) -> jax.Array:
         """[..., *shape] between -1/2 and 1/2, for each owner's number [...]."""
-        return self._each(purpose, owner, lambda random, key: random.uniform(key, shape, self.dtype, -0.5, 0.5))
+        drawn = self._each(purpose, owner, lambda random, key: random.uniform(key, shape, np.float32, -0.5, 0.5))
+        return self._cast(drawn)
+
+    def _cast(self, drawn: jax.Array) -> jax.Array:
+        return drawn.astype(self.dtype)
 
     def _each(self, purpose: Purpose, owner: jax.Array, draw: Any) -> jax.Array:
         import jax
