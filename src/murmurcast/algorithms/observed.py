@@ -127,7 +127,7 @@ def _system(plan: Plan) -> System:
     return System(rounds, np.asarray(noise), np.asarray(push))
 
 
-def _round(channel: RadioAir, epochs: "np.typing.NDArray[np.int64]") -> OneRound:
+def _round(channel: RadioAir, epochs: np.typing.NDArray[np.int64]) -> OneRound:
     realised = channel.realised(epochs)
     weights = realised.weights
     if not weights.imag.any():  # half the work

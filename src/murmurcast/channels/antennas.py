@@ -1,7 +1,7 @@
 """What a receiver's antenna has of one round over a radio, which may be more than the mixed point it makes of it.
 
 own-slot, digital        every neighbour's signal, alone
-aligned, half duplex     the sum of its neighbours, and in slots in which others listen and it is silent, of some of them
+aligned, half duplex     the sum of its neighbours; while others listen and it is silent, sums of some of them
 aligned, referenced      one sum, and nothing of nodes of its own half
 
 A receiver that holds, because its pilot was too weak, has heard its sum all the same.

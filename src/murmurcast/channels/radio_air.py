@@ -253,7 +253,7 @@ class RadioAir:
     def _found(
         self, epochs: NDArray[np.int64], noise: NDArray[np.float64]
     ) -> tuple[NDArray[np.complex128], NDArray[np.float64]]:
-        """[epochs, receiver, sender] weights, and [epochs, receiver] of a receiver's noise, at [receiver] such noise."""
+        """[epochs, receiver, sender] weights, and [epochs, receiver] factors of noise, for [receiver] noise."""
         nodes, blocks = self.gains.shape[0], []
         for first in range(0, len(epochs), _EPOCHS_AT_ONCE):
             block = epochs[first : first + _EPOCHS_AT_ONCE]

@@ -150,7 +150,7 @@ def worst_direction(
 def largest_over_directions(q: Any, tolerance: float = 1e-10) -> tuple[float, float]:
     """The largest sum of Q[t, t'] <u_t, u_t'> over vectors with ||u_t|| <= 1, bracketed; real, or complex of symbols.
 
-    Q is Hermitian and positive semidefinite, so turning one u_t at a time to sum_{t' != t} Q[t, t'] u_t' never lowers the value.
+    Q is positive semidefinite, so turning one u_t at a time to sum_{t' != t} Q[t, t'] u_t' never lowers the value.
     Above: where diag(y) - Q is positive semidefinite, value <= sum y; y = ||sum_t' Q[t, t'] u_t'||, stretched until it
     is.
     """
