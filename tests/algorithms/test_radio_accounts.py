@@ -1,4 +1,4 @@
-"""Ledgers over a radio and of free rounds: kept where nothing was touched, else refused, or never charged too little."""
+"""Ledgers over a radio and of free rounds: kept where nothing was touched, else refused or not charged too little."""
 
 import json
 from functools import lru_cache
@@ -31,7 +31,7 @@ CASES: tuple[Case, ...] = (
     ("own-slot", "none", 2, "recursive"),
     ("referenced", "jakes", 1, "recursive"),
 )
-FIRST, STILL, IDEAL = CASES[0], CASES[1], CASES[2]
+FIRST, STILL, IDEAL, MOVING = CASES[0], CASES[1], CASES[2], CASES[5]
 
 
 @lru_cache
@@ -101,14 +101,14 @@ EDITS: dict[str, tuple[Case, Any]] = {
     "not all of what is heard": (STILL, scaled("model_receiving_heard", 0.5)),
     "scale 0": (STILL, entry("model_sending_scale", 0.0)),
     "another scale in a free round": (FIRST, scaled("mixing2_sending_scale", 2.0)),
-    "noise that stops following": (FIRST, first_noise_row),
+    "noise that stops following": (MOVING, first_noise_row),
     "z raised": (STILL, scaled("model_receiving_z", 1.2)),
     "z that follows raised": (FIRST, scaled("mixing2_receiving_z", 1.2)),
     "z and noise": (
         FIRST,
         lambda ledger: scaled("model_sending_noise", 1 / 1.2)(scaled("mixing2_receiving_z", 1.2)(ledger)),
     ),
-    "other fading": (FIRST, lambda ledger: other_radio(ledger, seed=5)),
+    "other fading": (MOVING, lambda ledger: other_radio(ledger, seed=5)),
     "another radio in a free round": (FIRST, with_attributes(mixing2_radio="{}")),
     "no radio": (FIRST, lambda ledger: ledger.assign_attrs(model_radio="{")),
     "a radio that nobody knows": (FIRST, lambda ledger: other_radio(ledger, secret=1)),
