@@ -128,8 +128,7 @@ def _system(plan: Plan) -> System:
 
 
 def _round(channel: RadioAir, epochs: np.typing.NDArray[np.int64]) -> OneRound:
-    realised = channel.realised(epochs)
-    weights = realised.weights
+    weights, noise = channel.realised(epochs)
     if not weights.imag.any():  # half the work
-        realised = realised._replace(weights=weights.real)
-    return OneRound(realised.weights, realised.noise, antennas(channel, epochs))
+        return OneRound(weights.real, noise, antennas(channel, epochs))
+    return OneRound(weights, noise, antennas(channel, epochs))
