@@ -80,7 +80,7 @@ def test_fresh_noise_in_a_repetition_is_caught() -> None:
     algorithm = honest("own-slot", "none", 2, None)
     carrying, free = algorithm.rounds
 
-    def send(here: Any, state: MixingState, drawn: Any) -> jax.Array:
+    def send(here: Any, state: MixingState, drawn: Any) -> Any:
         sending = carrying.sending
         loud = sending.noise[0, 0] * sending.schedule[0]
         return here.scale * (here.amplitude * state.own + loud * drawn["noise"])
@@ -95,7 +95,7 @@ def test_a_scale_made_of_the_private_norm_is_caught() -> None:
     algorithm = honest("own-slot", "none", 1, None)
     (only,) = algorithm.rounds
 
-    def send(here: Any, state: Any, drawn: Any) -> jax.Array:
+    def send(here: Any, state: Any, drawn: Any) -> Any:
         norm = jnp.linalg.norm(state.own)
         return only.send(here, state, drawn) * (1 + 0.5 * jnp.tanh(norm))
 
@@ -113,7 +113,7 @@ def test_a_pilot_that_carries_data_cannot_be_made_and_loses_the_promise() -> Non
     np.testing.assert_array_equal(before, channel.weights(np.array([1, 2])))  # no argument is a model
     (only,) = algorithm.rounds
 
-    def send(here: Any, state: Any, drawn: Any) -> jax.Array:
+    def send(here: Any, state: Any, drawn: Any) -> Any:
         return only.send(here, state, drawn) + 100 * here.scale * here.noise * here.schedule * jnp.sign(state.own)
 
     told = first(algorithm, send=send)
