@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from murmurcast.algorithms.mped2fl import mped2fl as mped2fl
     from murmurcast.algorithms.muffliato import muffliato as muffliato
     from murmurcast.algorithms.noiseless import noiseless as noiseless
+    from murmurcast.algorithms.observed import Observed as Observed
+    from murmurcast.algorithms.observed import observe as observe
     from murmurcast.algorithms.orthogonal import orthogonal as orthogonal
     from murmurcast.algorithms.ped2fl import ped2fl as ped2fl
     from murmurcast.algorithms.power_controlled import power_controlled as power_controlled
@@ -105,6 +107,7 @@ _HOME = {
     "Model": "problems.model",
     "Network": "network.graph",
     "NotConnected": "errors",
+    "Observed": "algorithms.observed",
     "PaperClaim": "privacy.paper",
     "Plan": "planning.plan",
     "PowerRule": "planning.plan",
@@ -145,6 +148,7 @@ _HOME = {
     "mped2fl": "algorithms.mped2fl",
     "muffliato": "algorithms.muffliato",
     "noiseless": "algorithms.noiseless",
+    "observe": "algorithms.observed",
     "orthogonal": "algorithms.orthogonal",
     "ped2fl": "algorithms.ped2fl",
     "plan": "planning.solve",

@@ -13,7 +13,7 @@ from murmurcast.planning.plan import Plan
 from tests.conftest import asymmetric_network, slow_but_every
 
 NODES, DIM, EPOCHS = 6, 6, 12
-QUIET = {"noise_figure_db": -400.0, "self_interference_db": 400.0, "duplex": "full"}
+QUIET: dict[str, Any] = {"noise_figure_db": -400.0, "self_interference_db": 400.0, "duplex": "full"}
 
 
 def problem(**parts: Any) -> mc.Quadratic:

@@ -150,3 +150,72 @@ def test_noise_that_is_no_number_is_refused() -> None:
     weights, noise, push, tau = instance(1)
     with pytest.raises(Error, match="hidden"):
         linear_radio.common_direction(weights, (0,), noise, push, RadioNoise(-tau))
+
+
+def brute_force_of_rounds(rounds: Any, members: tuple[int, ...], noise: Any, push: Any) -> Any:
+    """[nodes] mu from the covariance of all that is heard in all rounds: every source has a column of its own."""
+    epochs, nodes = noise.shape
+    hidden = [node for node in range(nodes) if node not in members]
+    size = len(hidden)
+    sources = epochs * size * (1 + len(rounds))
+    state, response = np.zeros((size, sources), complex), np.zeros((size, size), complex)
+    heard, answer, column = [], [], 0
+    for epoch in range(epochs):
+        state[:, column : column + size] += np.diag(noise[epoch, hidden])
+        column += size
+        for one in rounds:
+            rows, forward = one.antennas(members)[epoch][:, hidden], one.weights[epoch][np.ix_(hidden, hidden)]
+            heard.append(rows @ state)
+            answer.append(rows @ response)
+            state, response = forward @ state, forward @ response
+            state[:, column : column + size] += np.diag(one.noise[epoch, hidden])
+            column += size
+        response = response - np.diag(push[epoch, hidden])
+    across, along = np.concatenate(heard), np.concatenate(answer)
+    basis, strength, _ = np.linalg.svd(across, full_matrices=False)
+    kept = strength > 1e-11 * strength.max()
+    found = np.zeros(nodes)
+    found[hidden] = np.linalg.norm((basis[:, kept].conj().T @ along) / strength[kept, None], axis=0)
+    return found
+
+
+def several(seed: int, count: int, silent: bool) -> tuple[Any, Any, Any]:
+    """Rounds with weights, noise and antennas of their own; noise and push."""
+    rng, rounds = np.random.default_rng(seed), []
+    for number in range(count):
+        weights, noise, push, tau = instance(seed + 10 * number)
+        turned = weights * np.exp(0.3j * rng.random(weights.shape))
+        rows = rng.normal(size=(2, EPOCHS, NODES, NODES))  # two sums for every observer
+
+        def antennas(members: tuple[int, ...], rows: Any = rows) -> Any:
+            return np.concatenate([part[:, list(members)] for part in rows[: 1 + len(members) % 2]], axis=1)
+
+        rounds.append(linear_radio.OneRound(turned, 0 * tau if silent else tau, antennas))
+    return tuple(rounds), noise, push
+
+
+@pytest.mark.parametrize("members", [(0,), (1, 2)])
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_all_rounds_that_are_heard_count(count: int, silent: bool, members: tuple[int, ...]) -> None:
+    rounds, noise, push = several(3, count, silent)
+    found = linear_radio.common_direction_of(rounds, members, noise, push)
+    np.testing.assert_allclose(found, brute_force_of_rounds(rounds, members, noise, push), rtol=1e-7)
+    everybody = np.sqrt(np.square(push[:-1] / noise[1:]).sum(axis=0))
+    lower, upper = linear_radio.worst_direction_of(rounds, members, noise, push)
+    turning = linear_radio.steady_or_turning_of(rounds, members, noise, push)
+    assert (found <= turning * (1 + 1e-9)).all()
+    assert (turning <= upper * (1 + 1e-9)).all()
+    assert (lower <= upper * (1 + 1e-9)).all()
+    assert (upper <= everybody * (1 + 1e-6)).all()
+    if count > 1:
+        assert (found >= linear_radio.common_direction_of(rounds[:1], members, noise, push) * 0).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_worst_sequence_of_one_plain_round_is_the_plain_one(seed: int) -> None:
+    weights, noise, push, _ = instance(seed, varying=False)
+    varying = np.broadcast_to(weights, (EPOCHS, NODES, NODES))
+    one = linear_radio.OneRound(varying, np.zeros((EPOCHS, NODES)), linear_radio.mixtures(varying))
+    found = linear_radio.worst_direction_of((one,), (1,), noise, push)
+    np.testing.assert_allclose(found, linear.worst_direction(weights, (1,), noise, push), rtol=1e-8)

@@ -164,5 +164,14 @@ def require_mixed_by_channel(ledger: LedgerTables) -> None:
     heard, kept = ledger.table("model_receiving_heard"), ledger.table("model_receiving_kept")
     if not (heard == 1).all() or kept.any():
         ledger.refuse("adds something of its own to what a radio's receiver makes of the air")
-    if not (ledger.per_epoch("model_sending_scale") > 0).all():
+    scale = ledger.per_epoch("model_sending_scale")
+    if not (scale > 0).all():
         ledger.refuse("has a 0 in model_sending_scale")
+    for name in ledger.text("rounds").split()[1:]:
+        if not np.array_equal(ledger.per_epoch(f"{name}_sending_scale"), scale):
+            ledger.refuse(f"has another {name}_sending_scale than model_sending_scale")
+        for what in ("radio", "slots", "air_seconds"):
+            if ledger.says(f"{name}_{what}") != ledger.says(f"model_{what}"):
+                ledger.refuse(f"says another {what} in round {name}")
+        if ledger.text(f"{name}_radio") != ledger.text("model_radio"):
+            ledger.refuse(f"has another radio in round {name} than in round model")

@@ -16,12 +16,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.free_rounds import Carrier, MixingState, MixingTables
 from murmurcast.algorithms.tables import Leaf, same_always, without_repeats
 from murmurcast.channels.radio_air import RadioAir
 from murmurcast.errors import Error
+from murmurcast.network.weights import Z
 from murmurcast.planning.plan import Plan
 from murmurcast.radio import divisor
 from murmurcast.radio.physics import Split, physics
@@ -77,7 +79,8 @@ def carrier(plan: Plan, radio: Radio) -> Carrier:
     network = plan.network
     z, follows = without_repeats(plan.z), np.ones((1, network.nodes))
     if plan.z_follows_channel:
-        z = _following_channel(plan, _channels(plan, radio, plan.noise_std))
+        channels = _channels(plan, radio, plan.noise_std)
+        z = following_channel(plan.z_rule, plan.mixing.weights, channels, plan.schedule.epochs)
         # Row t of the noise covers the gradient of epoch t - 1, so it follows that epoch's z.
         follows = np.concatenate([np.ones((1, network.nodes)), plan.z[:-1] / z[:-1]])
     channels = _channels(plan, radio, plan.noise_std * follows)
@@ -111,18 +114,24 @@ def _channels(plan: Plan, radio: Radio, noise_std: FloatArray) -> tuple[RadioAir
     return tuple(RadioAir(plan.network.gains, radio, found, number, rounds) for number in range(rounds))
 
 
-def _following_channel(plan: Plan, channels: tuple[RadioAir, ...]) -> FloatArray:
-    """[epochs, nodes] what gradients are divided by, as the channel turns out: free of data, and known in time."""
-    expected, nodes = plan.mixing.weights, plan.network.nodes
-    remembered = plan.z_rule == "predicted" and channels[0].radio.fading == "jakes"
+def following_channel(rule: Z, expected: csr_array, channels: tuple[RadioAir, ...], epochs: int) -> FloatArray:
+    """[epochs, nodes] what gradients are divided by, as the channel turns out: free of data, and known in time.
+
+    Args:
+        rule: "predicted" or "recursive".
+        expected: [nodes, nodes] E[A].
+        channels: Of the rounds of an epoch.
+        epochs: How many.
+    """
+    remembered = rule == "predicted" and channels[0].radio.fading == "jakes"
     share = divisor.blend(expected, channels[0].physics.doppler) if remembered else 0.0
-    influence, found = np.eye(nodes), []
-    for first in range(1, plan.schedule.epochs + 1, _EPOCHS_AT_ONCE):
-        epochs = np.arange(first, min(first + _EPOCHS_AT_ONCE, plan.schedule.epochs + 1))
-        weights = channels[0].weights(epochs).real
+    influence, found = np.eye(expected.shape[0]), []
+    for first in range(1, epochs + 1, _EPOCHS_AT_ONCE):
+        here = np.arange(first, min(first + _EPOCHS_AT_ONCE, epochs + 1))
+        weights = channels[0].weights(here).real
         for channel in channels[1:]:
-            weights = channel.weights(epochs).real @ weights
-        if plan.z_rule == "predicted":
+            weights = channel.weights(here).real @ weights
+        if rule == "predicted":
             found.append(divisor.predicted(weights, expected, share))
             continue
         for now in weights:

@@ -63,6 +63,7 @@ from murmurcast.algorithms.free_rounds import (
 from murmurcast.algorithms.grid_noise import finite, on_grid, send_on_grid, within
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mixer import Loud
+from murmurcast.algorithms.radio_z import require_radio_z
 from murmurcast.algorithms.tables import Leaf, mixing_factors, newest_share, row_of, same_always, without_repeats
 from murmurcast.channels.air import Air
 from murmurcast.errors import Error
@@ -247,6 +248,7 @@ def account_of_sent(ledger: LedgerTables, channels: tuple[str, ...]) -> tuple[Re
     z = above_zero(ledger, f"{last}_receiving_z")
     if radio:
         require_mixed_by_channel(ledger)
+        require_radio_z(ledger, amplitude, last)
     else:
         require_row_stochastic(ledger, amplitude, sends)
         require_z(ledger, amplitude, ("recursive", "perron"))

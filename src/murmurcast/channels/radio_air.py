@@ -32,6 +32,7 @@ from murmurcast.radio.settings import Radio
 if TYPE_CHECKING:
     import jax
 
+_EPOCHS_AT_ONCE = 64  # of dense weights
 _DENSE_FROM = 0.2  # of all pairs that are links: from there on a matrix product is quicker than gathering
 
 
@@ -79,6 +80,18 @@ class Arriving(NamedTuple):
     sent: Any
     noise: Any
     number: Any
+
+
+class Realised(NamedTuple):
+    """A round of some epochs, as the channel turns out.
+
+    Attributes:
+        weights: [epochs, receiver, sender] of what nodes say.
+        noise: [epochs, receiver] tau, the standard deviation of what receivers add to their mixed points.
+    """
+
+    weights: NDArray[np.complex128]
+    noise: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,37 +246,53 @@ class RadioAir:
 
     def weights(self, epochs: NDArray[np.int64]) -> NDArray[np.complex128]:
         """[epochs, receiver, sender] the weights of this round, as everybody can know them beforehand."""
-        import jax.numpy as jnp
+        return self.realised(epochs).weights
 
-        nodes, lists = self.gains.shape[0], self._lists_of_all
-        found = self._combining_of(jnp.asarray(epochs), lists)
+    def realised(self, epochs: NDArray[np.int64]) -> Realised:
+        """Weights of this round and what receivers add, as everybody can know them beforehand."""
+        weights, noise = self._found(epochs, self.physics.noise)
+        return Realised(weights, np.sqrt(self.physics.noise / 2) * noise)
+
+    def sums(self, epochs: NDArray[np.int64]) -> NDArray[np.complex128]:
+        """[epochs, receiver, sender] what arrives at every antenna at once, on any scale; also where a node holds."""
+        found = self._found(epochs, np.zeros_like(self.physics.noise))[0]
+        found[:, np.arange(found.shape[1]), np.arange(found.shape[1])] = 0
+        return found
+
+    def _found(
+        self, epochs: NDArray[np.int64], noise: NDArray[np.float64]
+    ) -> tuple[NDArray[np.complex128], NDArray[np.float64]]:
+        """[epochs, receiver, sender] weights, and [epochs, receiver] factors of noise, for [receiver] noise."""
+        nodes, blocks = self.gains.shape[0], []
+        for first in range(0, len(epochs), _EPOCHS_AT_ONCE):
+            block = epochs[first : first + _EPOCHS_AT_ONCE]
+            filled = np.concatenate([block, np.repeat(block[-1:], _EPOCHS_AT_ONCE - len(block))])
+            blocks.append([np.asarray(part)[: len(block)] for part in self._combine_all(filled, noise)])
+        realised, own, factor = (np.concatenate(part) for part in zip(*blocks, strict=True))
         weights = np.zeros((len(epochs), nodes, nodes), np.complex128)
-        receiver = np.broadcast_to(np.arange(nodes)[:, None], lists.signals.shape)
-        sender = np.asarray(lists.signals)
-        for number, realised in enumerate(np.asarray(found.weights)):
-            np.add.at(weights[number], (receiver, sender), realised)
-        weights[:, np.arange(nodes), np.arange(nodes)] += np.asarray(found.own)
-        return weights
+        sender = self.lists(nodes).signals
+        receiver = np.broadcast_to(np.arange(nodes)[:, None], sender.shape)
+        for number, row in enumerate(realised):
+            np.add.at(weights[number], (receiver, sender), row)
+        weights[:, np.arange(nodes), np.arange(nodes)] += own
+        return weights, factor.astype(np.float64)
 
     @cached_property
-    def _lists_of_all(self) -> Lists:
+    def _combine_all(self) -> Any:
+        """(epochs, noise) -> the rounds' `Combining`; compiled once, and quickly: it is small, and seldom called."""
         import jax
         import jax.numpy as jnp
 
-        listed: Lists = jax.tree.map(jnp.asarray, self.lists(self.gains.shape[0]))
-        return listed
+        nodes = self.gains.shape[0]
+        lists = jax.tree.map(jnp.asarray, self.lists(nodes))
 
-    @cached_property
-    def _combining_of(self) -> Any:
-        """The weights of given epochs, compiled once: they are asked for in many pieces."""
-        import jax
-        import jax.numpy as jnp
+        def of(epoch: jax.Array, noise: jax.Array) -> Combining:
+            moment, here = Moment(epoch, jnp.arange(nodes), lambda number: number), lists._replace(noise=noise)
+            return self._combining(here, moment, self._scale(epoch, here), self._draws(epoch, here))
 
-        def of(epoch: jax.Array, lists: Lists) -> Combining:
-            moment = Moment(epoch, jnp.arange(self.gains.shape[0]), lambda number: number)
-            return self._combining(lists, moment, self._scale(epoch, lists), self._draws(epoch, lists))
-
-        return jax.jit(jax.vmap(of, in_axes=(0, None)))
+        quickly = {"xla_backend_optimization_level": 0}
+        of_all = jax.jit(jax.vmap(of, in_axes=(0, None)), compiler_options=quickly)
+        return lambda epochs, noise: of_all(jnp.asarray(epochs), jnp.asarray(noise, lists.gains.dtype))
 
     def _scale(self, epoch: jax.Array, lists: Lists) -> jax.Array:
         import jax.numpy as jnp

@@ -12,6 +12,7 @@ from murmurcast.errors import Error
 
 if TYPE_CHECKING:
     from murmurcast._progress import Stage
+    from murmurcast.algorithms.observed import Observed
     from murmurcast.experiments.build import Experiment
     from murmurcast.planning.plan import Plan
     from murmurcast.privacy.coalitions import Collusion
@@ -118,12 +119,13 @@ def _work(experiment: Any, folder: Path, coalitions: list[tuple[int, ...]], how_
     from rich.console import Console
     from rich.markup import escape
 
+    from murmurcast.algorithms.observed import observe
     from murmurcast.experiments.nominal import why_nominal
 
     console = Console(stderr=True)
     with console.status("reading the experiment") as status:
         made = experiment.build_plan(folder, on_stage=lambda words: status.update(escape(words)))
-        linears = {}
+        linears, observed = {}, observe(made)
         for members in coalitions:
             name = ", ".join(map(str, members))
 
@@ -131,26 +133,26 @@ def _work(experiment: Any, folder: Path, coalitions: list[tuple[int, ...]], how_
                 status.update(f"linear diagnostic of observer {name}: target {done} of {of}")
 
             status.update(f"linear diagnostic of observer {name}")
-            linears[members] = made.linear(members, report)
-        collusion = _collusion(made, how_much, status.update)
+            linears[members] = observed.linear(members, report)
+        collusion = _collusion(observed, how_much, status.update)
         status.update("checking what could break")
         _ = made.warnings
         reason = why_nominal(experiment, made)
     return Found(made, linears, collusion, reason)
 
 
-def _collusion(plan: "Plan", how_much: HowMuch, tell: "Stage") -> "Collusion | None":
+def _collusion(observed: "Observed", how_much: HowMuch, tell: "Stage") -> "Collusion | None":
     """None where it is not wanted, or not possible and nobody insists."""
-    from murmurcast.planning.plan import DENSE_UP_TO
+    from murmurcast.algorithms.observed import is_too_large
 
-    if how_much is HowMuch.NONE or (how_much is HowMuch.QUICK and plan.network.nodes > DENSE_UP_TO):
+    if how_much is HowMuch.NONE or (how_much is HowMuch.QUICK and is_too_large(observed.plan)):
         return None
 
     def report(done: int, of: int) -> None:
         tell(f"who learns what: coalition {done} of {of}")
 
     seconds = {} if how_much is HowMuch.QUICK else {"seconds": math.inf}
-    return plan.collusion(**seconds, on_coalition=report)
+    return observed.collusion(**seconds, on_coalition=report)
 
 
 def _members(names: str) -> tuple[int, ...]:

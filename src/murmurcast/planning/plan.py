@@ -123,6 +123,11 @@ class Plan(Setup):
         return self.radio is not None and self.radio.varies and self.z_rule in ("recursive", "predicted")
 
     @property
+    def is_ideal(self) -> bool:
+        """Whether the paper's ideal channel carries it in one round: weights are those of the plan in every epoch."""
+        return self.radio is None and self.schedule.rounds == 1
+
+    @property
     def beta(self) -> FloatArray:
         """[nodes] share of power for the noise."""
         return np.asarray(1 - self.alpha)
@@ -225,7 +230,10 @@ class Plan(Setup):
         return replace(super().until(epochs), z=self.z[:epochs])
 
     def linear_common(self, observers: tuple[int, ...]) -> FloatArray:
-        """[nodes] mu the observers reach under linear gradients, all changes in one direction. A diagnostic."""
+        """[nodes] mu the observers reach under linear gradients, all changes in one direction. A diagnostic.
+
+        Of the ideal channel in one round, as `linear` and `collusion`; `murmurcast.observe` knows others.
+        """
         arguments = (self._dense_weights(), _check.observers(self.network.nodes, observers))
         return linear.common_direction(*arguments, self.effective_noise, self._push())
 
@@ -259,7 +267,7 @@ class Plan(Setup):
             Adversary: these observers only, who hear just their own antennas, and know their own data and noise. All
                 hidden nodes add their noise honestly and publish nothing.
             Formula: "spread and clean", `murmurcast.privacy.amplification`; projections included.
-            Range: gradients clipped and L-Lipschitz, L public and true.
+            Range: the ideal channel in one round; gradients clipped and L-Lipschitz, L public and true.
             Status: experimental; machine-checked, not peer reviewed. Never the default.
         """
         return amplification.spread_and_clean(
@@ -290,6 +298,14 @@ class Plan(Setup):
         return np.asarray(self.sensitivity * self.schedule.steps[:, None] / self.z)
 
     def _dense_weights(self, what: str = "the linear diagnostic") -> FloatArray:
+        if not self.is_ideal:
+            why = "a radio" if self.radio is not None else f"{self.schedule.rounds} rounds"
+            raise Error(
+                f"{what} of a plan is that of the ideal channel in one round, and this one has {why}",
+                hint="ask murmurcast.observe(plan), which follows the channel"
+                if what == "the linear diagnostic"
+                else "it is proved for that channel only: leave [radio] out and set schedule.rounds = 1",
+            )
         if self.network.nodes > DENSE_UP_TO:
             raise Error(
                 f"{what} of {self.network.nodes} nodes needs dense matrices",

@@ -151,6 +151,8 @@ def _corollary(plan: "Plan") -> list[str]:
     if claim.delta >= 1:
         return [f"Corollary empty: T delta = {claim.delta:.3g} is 1 or more, so (T epsilon, T delta) says nothing"]
     nodes, epochs = plan.network.nodes, plan.schedule.epochs
+    if not plan.is_ideal:
+        return ["Corollary not checked: it speaks of the ideal channel in one round, which this plan does not have"]
     if nodes**4 * epochs > _LINEAR_WORK:
         return ["Corollary not checked: the network is too large to try every receiver; try some with --observer"]
     costs = np.array(list(side_by_side(plan.linear_common, [(observer,) for observer in range(nodes)])))

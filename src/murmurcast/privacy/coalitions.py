@@ -6,7 +6,7 @@ up most of what they hear in one epoch.
 """
 
 from itertools import combinations, islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -62,12 +62,22 @@ class Collusion(NamedTuple):
         return len(self.receivers) == len(self.pair) and self.pairs_tried == self.pairs
 
 
+class Learnt(Protocol):
+    """What a coalition learns of every node."""
+
+    def __call__(self, members: tuple[int, ...], /) -> FloatArray:
+        """[nodes] mu; 0 for its members."""
+        ...
+
+
 def collusion(
     weights: FloatArray,
     effective_noise: FloatArray,
     push: FloatArray,
     seconds: float = QUICK,
     on_coalition: Count = quiet,
+    learnt: Learnt | None = None,
+    times_longer: float = 1.0,
 ) -> Collusion:
     """The linear diagnostic of receivers and pairs of them, as many as about so many seconds allow.
 
@@ -79,11 +89,14 @@ def collusion(
         push: [epochs, nodes] S_k gamma_t / z_kk,t, how far one gradient can move what the node says.
         seconds: What it may take, roughly; `math.inf` tries all.
         on_coalition: Called with (coalitions done, coalitions in all).
+        learnt: What a coalition learns; by default of the ideal channel, in one round. The weights then only say who is
+            tried first.
+        times_longer: How much longer that takes than with the ideal channel.
     """
     linear.require_numbers(effective_noise, push)
     _check.not_negative(seconds=seconds)
     nodes = len(weights)
-    each = likely_seconds(nodes, len(push))
+    each = times_longer * likely_seconds(nodes, len(push))
     alone = _affordable(min(seconds, _FOR_RECEIVERS) if np.isfinite(seconds) else seconds, each, nodes)
     all_pairs = nodes * (nodes - 1) // 2 if nodes > 2 else 0  # of two nodes nobody is left to observe
     audible = weights * effective_noise[-1]  # the first message may be sent without noise
@@ -97,16 +110,17 @@ def collusion(
     of = len(receivers) + len(candidates)
     single = np.zeros((len(receivers), nodes))
 
-    def learnt(members: tuple[int, ...]) -> FloatArray:
+    def ideally(members: tuple[int, ...]) -> FloatArray:
         return linear.steady_or_turning(weights, members, effective_noise, push)
 
-    for place, found in enumerate(side_by_side(learnt, [(receiver,) for receiver in receivers])):
+    of_members: Learnt = learnt or ideally
+    for place, found in enumerate(side_by_side(of_members, [(receiver,) for receiver in receivers])):
         single[place] = found
         on_coalition(place + 1, of)
     pair, pair_mu = _with_anybody(receivers, single, all_pairs > 0)
     coalitions = list(map(tuple, candidates.tolist()))
     for place, (members, found) in enumerate(
-        zip(coalitions, side_by_side(learnt, coalitions), strict=True), len(receivers)
+        zip(coalitions, side_by_side(of_members, coalitions), strict=True), len(receivers)
     ):
         more = found > pair_mu
         pair[more], pair_mu[more] = members, found[more]

@@ -6,7 +6,7 @@ bound of the worst case: a relay whose gradient depends on its state leaks more.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np  # and no scipy.linalg: its BLAS threads and numpy's get in each other's way, 40 times slower
 
@@ -16,6 +16,7 @@ from murmurcast._progress import Count, quiet
 from murmurcast._threads import one_blas_thread, side_by_side
 
 _CHUNK = 32 * 2**20  # numbers held at once when all responses of several targets are kept
+_TINY = 1e-150  # of a unit vector's entries: no direction
 _NEGLIGIBLE = 1e-12  # of the strongest combination of what is heard: weaker ones are rounding
 
 
@@ -146,41 +147,43 @@ def worst_direction(
     return _spread(np.sqrt(lower), hidden, len(weights)), _spread(np.sqrt(upper), hidden, len(weights))
 
 
-def largest_over_directions(q: FloatArray, tolerance: float = 1e-10) -> tuple[float, float]:
-    """The largest sum of Q[t, t'] <u_t, u_t'> over vectors with ||u_t|| <= 1, bracketed.
+def largest_over_directions(q: Any, tolerance: float = 1e-10) -> tuple[float, float]:
+    """The largest sum of Q[t, t'] <u_t, u_t'> over vectors with ||u_t|| <= 1, bracketed; real, or complex of symbols.
 
     Q is positive semidefinite, so turning one u_t at a time to sum_{t' != t} Q[t, t'] u_t' never lowers the value.
     Above: where diag(y) - Q is positive semidefinite, value <= sum y; y = ||sum_t' Q[t, t'] u_t'||, stretched until it
     is.
     """
-    active = np.flatnonzero(q.diagonal() > 0)
+    active = np.flatnonzero(q.diagonal().real > 0)
     if not active.size:
         return 0.0, 0.0
-    scale = float(q.diagonal().max())
+    scale = float(q.diagonal().real.max())
     q = q[np.ix_(active, active)] / scale
     others = q - np.diag(q.diagonal())
     # The leading eigenvector's signs are often the optimum; the small rest lets the ascent leave a saddle.
-    directions = np.zeros((len(q), min(len(q), int(np.sqrt(2 * len(q))) + 3)))
-    directions[:, 0] = np.where(np.linalg.eigh(q).eigenvectors[:, -1] < 0, -1.0, 1.0)
+    directions = np.zeros((len(q), min(len(q), int(np.sqrt(2 * len(q))) + 3)), q.dtype)
+    leading = np.linalg.eigh(q).eigenvectors[:, -1]
+    size_of = np.abs(leading)
+    directions[:, 0] = np.where(size_of > _TINY, leading / np.maximum(size_of, _TINY), 1.0)
     directions[:, 1:] += 1e-2 * np.random.default_rng(0).standard_normal(directions[:, 1:].shape)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    lower, upper, check = float(q.sum()), np.inf, 1  # all directions equal is where the common direction stands
+    lower, upper, check = float(q.sum().real), np.inf, 1  # all directions equal is where the common direction stands
     sweeps = int(np.clip(5e8 / directions.size / len(q), 20, 3000))  # a bracket is true at any width
     for sweep in range(1, sweeps + 1):
         for epoch, row in enumerate(others):
             pull = row @ directions
-            if (size := float(pull @ pull)) > 0:
+            if (size := float(np.vdot(pull, pull).real)) > 0:
                 directions[epoch] = pull / np.sqrt(size)
         if sweep in (check, sweeps):
             check = max(check + 2, int(check * 1.3))
-            lower = max(lower, float(np.einsum("tr,tr->", directions, q @ directions)))
+            lower = max(lower, float(np.einsum("tr,tr->", directions.conj(), q @ directions).real))
             upper = min(upper, _dual_bound(q, directions))
             if upper - lower <= tolerance * upper:
                 break
     return lower * scale, max(upper, lower) * scale
 
 
-def _dual_bound(q: FloatArray, directions: FloatArray) -> float:
+def _dual_bound(q: Any, directions: Any) -> float:
     y = np.maximum(np.linalg.norm(q @ directions, axis=1), 1e-12)
     root = np.sqrt(y)
     stretched = q / root[:, None] / root[None, :]
