@@ -4,7 +4,8 @@ Every number comes from the engine that trains; nothing is downloaded. It prints
 
 Run it:       python examples/radio_plots.py                   (a few minutes; writes radio/*.png)
 Elsewhere:    python examples/radio_plots.py --out docs/images/radio
-A quick try:  python examples/radio_plots.py --quick           (coarse, in seconds)
+A quick try:  python examples/radio_plots.py --quick           (coarse, in less than a minute)
+One of them:  python examples/radio_plots.py --only fading
 """
 
 import argparse
@@ -80,19 +81,13 @@ def main() -> None:
     """All plots."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("radio"), help="folder of the plots")
-    parser.add_argument("--quick", action="store_true", help="coarse, in seconds")
+    parser.add_argument("--quick", action="store_true", help="coarse, in less than a minute")
+    parser.add_argument("--only", nargs="+", choices=PLOTS, default=list(PLOTS), help="these plots")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     size = QUICK if given.quick else FULL
-    plots: dict[str, Callable[[Size], Figure]] = {
-        "access": access_plot,
-        "time-and-energy": time_and_energy_plot,
-        "slots": slots_plot,
-        "fading": fading_plot,
-        "compensation": compensation_plot,
-    }
-    for name, plot in plots.items():
-        mc.figures.save(plot(size), given.out / f"{name}.png")
+    for name in given.only:
+        mc.figures.save(PLOTS[name](size), given.out / f"{name}.png")
         print(f"-> {given.out / name}.png\n", flush=True)
 
 
@@ -313,6 +308,14 @@ def _line(axes: Axes, at: Floats, values: Floats, look: style.Look, label: str) 
     }
     axes.plot(at, values, label=label, markevery=max(1, len(at) // 8), **shape)
 
+
+PLOTS: dict[str, Callable[[Size], Figure]] = {
+    "access": access_plot,
+    "time-and-energy": time_and_energy_plot,
+    "slots": slots_plot,
+    "fading": fading_plot,
+    "compensation": compensation_plot,
+}
 
 if __name__ == "__main__":
     main()
