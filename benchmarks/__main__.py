@@ -2,9 +2,15 @@
 
 import sys
 
-from benchmarks import methods, noise, planning, training
+from benchmarks import methods, noise, planning, radio, training
 
-PARTS = {"planning": planning.bench, "training": training.bench, "methods": methods.bench, "noise": noise.bench}
+PARTS = {
+    "planning": planning.bench,
+    "training": training.bench,
+    "methods": methods.bench,
+    "radio": radio.bench,
+    "noise": noise.bench,
+}
 
 if __name__ == "__main__":
     asked = sys.argv[1:] or list(PARTS)

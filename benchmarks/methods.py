@@ -23,7 +23,7 @@ def bench() -> None:
         except mc.Error as reason:
             print(f"{method.name}: not on this network: {reason}")
             continue
-        ratio, own = _ratio(reference, work, algorithm)
+        ratio, own = ratio_of_epochs(reference, work, algorithm)
         bar = BARS.get(method.name, BAR)
         verdict = "within" if ratio <= bar else "OVER"
         print(
@@ -37,7 +37,7 @@ def _setup(work: Work) -> mc.Setup:
     return mc.Setup(network=plan.network, problem=plan.problem, budget=plan.budget, schedule=plan.schedule)
 
 
-def _ratio(reference: Ours, work: Work, algorithm: Algorithm) -> tuple[float, float]:
+def ratio_of_epochs(reference: Ours, work: Work, algorithm: Algorithm) -> tuple[float, float]:
     """The median ratio of whole epochs taken in turn, and the method's best time."""
     other = Ours(work, algorithm)
     for side in (reference, other):

@@ -16,6 +16,7 @@ from murmurcast.experiments.fair_terms import LENGTHS, Steps, contenders, entere
 from murmurcast.experiments.load import parse
 from murmurcast.experiments.validation import Examples, with_validation
 from murmurcast.runs.ranking import NOT_PAID, Ranking, Score
+from murmurcast.runs.variants import trainer
 
 TEXT = """
 [network]
@@ -313,3 +314,43 @@ def test_what_diverged_comes_last(found: Ranking) -> None:
     broken = found.scores[0]._replace(method="broken", by_seed=(np.nan, 1.0))
     ranking = found._replace(scores=(broken, *found.scores))
     assert ranking.table("everybody", 2.0, 6)[-1].method == "broken"
+
+
+RADIO = (
+    TEXT.replace("0.5, 0.9", "5e-5, 9e-5").replace("[0.8, 0, 0.4]", "[8e-5, 0, 4e-5]").replace("0.6, 0.7", "6e-5, 7e-5")
+    + '[radio]\nfading = "iid"\n'
+).replace('kind = "softmax"', 'kind = "softmax"\nradius = 5.0')
+
+
+def test_methods_that_do_not_send_over_the_radio_are_left_out_with_the_reason() -> None:
+    ranking = mc.rank(experiment(RADIO), options(methods=("dp-dsgd", "orthogonal", "muffliato")))
+    assert ranking.scores == ()
+    reasons = {one.method: one.reason for one in ranking.left_out}
+    assert reasons["dp-dsgd"] == "the setup has a radio, and dp-dsgd does not send over it"
+    assert reasons["orthogonal"] == "the setup has a radio, and orthogonal does not send over it"
+    assert len(ranking.left_out) == 3  # each once, whatever the budgets
+
+
+def test_further_rounds_of_the_file_are_kept_and_methods_without_them_left_out() -> None:
+    text = TEXT + "[schedule]\nepochs = 5\nrounds = 2\n"
+    (contender,) = contenders(registry.find("power-controlled"), experiment(text), 3)
+    assert entered(experiment(text), contender, 2.0, Steps(4, 0.1, "sqrt")).schedule.rounds == 2
+    ranking = mc.rank(experiment(text), options(methods=("dp-dsgd",)))
+    assert ranking.scores == ()
+    (only,) = ranking.left_out
+    assert only.reason == "schedule.rounds is 2, and dp-dsgd has no further mixing rounds"
+
+
+def test_over_a_radio_every_trial_has_the_loudness_of_its_own_noise() -> None:
+    """One compiled program serves all steps; what the channel is made of goes along with them."""
+    made = {}
+    (contender,) = contenders(registry.find("power-controlled"), experiment(RADIO), 3)
+    problem = experiment(RADIO).build_problem(3)
+    for step in (0.05, 5.0):
+        changed = entered(experiment(RADIO), contender, 2.0, Steps(4, step, "sqrt"))
+        made[step] = changed.build_algorithm(changed.build_plan(problem=problem))
+    together = trainer(problem, (1, 2))
+    for step, algorithm in made.items():
+        alone = trainer(problem, (1, 2))(algorithm)
+        for name, values in together(algorithm).items():
+            np.testing.assert_array_equal(values, alone[name], err_msg=f"{name} at step {step}")

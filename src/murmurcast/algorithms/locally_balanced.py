@@ -117,11 +117,8 @@ def say_to_each(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax
 
 def step_at_own(here: Receiving, state: State, sent: jax.Array, heard: jax.Array, local: Local) -> State:
     """Proj(m - gamma g(x)/pi), the own term perturbed by what balances all that was said."""
-    import jax.numpy as jnp
-
-    said = per_link(here.links, state.own) * sent
-    perturbation = said - jnp.where(per_link(here.links, state.own) > 0, state.own, 0)
-    own_perturbation = -weighed_sum(here.unsaid, perturbation)
+    # What was said to each, less the model, weighed: in one pass over what was sent.
+    own_perturbation = here.unsaid.sum() * state.own - weighed_sum(here.unsaid * here.links, sent)
     mixed = here.heard * heard + here.own_weight * (state.own + own_perturbation)
     own = local.project(mixed - here.step / here.z * local.gradient_at_private(state.own))
     return State(own, own)

@@ -36,6 +36,13 @@ def orthogonal(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: Publis
     """
     if plan.budget.noise_source == "secure":
         raise Error("secure noise is not made for orthogonal access", hint='set noise_source = "seeded"')
+    if plan.radio is not None or plan.schedule.rounds > 1:
+        raise Error(
+            "the setup has a radio, and orthogonal does not send over it"
+            if plan.radio is not None
+            else f"schedule.rounds is {plan.schedule.rounds}, and orthogonal has no further mixing rounds",
+            hint='use power-controlled, over a radio with access = "own-slot"; or set schedule.rounds = 1 and no radio',
+        )
     algorithm = algorithm_1.power_controlled(plan, gradient_at=gradient_at, publish=publish)
     (summed,) = algorithm.rounds
 

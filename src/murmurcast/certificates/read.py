@@ -11,6 +11,7 @@ from murmurcast.algorithms.account import TOLERANCE
 from murmurcast.certificates.ledger import Ledger, is_number, refuse, said, same
 from murmurcast.privacy.conversion import Curve, curve
 from murmurcast.privacy.settings_chosen import NOT_STATED
+from murmurcast.runs import validate
 from murmurcast.runs.result import LEDGER_FORMAT, Result
 
 if TYPE_CHECKING:
@@ -204,6 +205,10 @@ def _require_metrics(run: Result, ledger: Ledger) -> None:
     seeds = said(run, "seeds")
     if not isinstance(seeds, list) or run.published.shape[:2] != (len(seeds), ledger.nodes) or not seeds:
         refuse(ledger.run, "the published models are not those of its seeds and nodes")
+    try:
+        validate.require_radio(run.metrics, run.ledger)
+    except validate.Unsound as problem:
+        refuse(ledger.run, str(problem))
 
 
 def curve_of(run: Result, ledger: Ledger) -> Curve:

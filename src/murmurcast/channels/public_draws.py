@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import jax
 
 
+_DRAWN = np.float32  # whatever a run computes with: the channel must be the same
+
+
 class Purpose(IntEnum):
     """What a public draw is for; never renumber, or old seeds give new channels."""
 
@@ -31,7 +34,7 @@ class PublicDraws(NamedTuple):
     Attributes:
         seed: The radio's.
         when: A number of epoch and round; None for what stands still.
-        dtype: Of real draws.
+        dtype: To which draws are cast.
     """
 
     seed: int
@@ -44,29 +47,29 @@ class PublicDraws(NamedTuple):
 
     def normal(self, purpose: Purpose, owner: jax.Array) -> jax.Array:
         """Standard normal, one for each owner's number [...]."""
-        return self._each(purpose, owner, lambda random, key: random.normal(key, dtype=self.dtype))
+        return self._normals(purpose, owner, ())
 
     def complex_normal(self, purpose: Purpose, owner: jax.Array) -> jax.Array:
         """Circular, of mean power 1, one for each owner's number [...]."""
-        import jax.numpy as jnp
-
-        both = self._each(purpose, owner, lambda random, key: random.normal(key, (2,), self.dtype))
-        return jnp.asarray(np.sqrt(0.5), self.dtype) * (both[..., 0] + 1j * both[..., 1])
+        both = self._normals(purpose, owner, (2,))
+        return np.sqrt(0.5).astype(self.dtype) * (both[..., 0] + 1j * both[..., 1])
 
     def turn(self, purpose: Purpose, owner: jax.Array) -> jax.Array:
         """A uniform phase, as a complex number of modulus 1, one for each owner's number [...]."""
         import jax.numpy as jnp
 
-        share = self._each(purpose, owner, lambda random, key: random.uniform(key, dtype=self.dtype))
-        return jnp.exp(2j * np.pi * share)
+        return jnp.exp(2j * np.pi * self.uniform(purpose, owner, ()))
 
     def coin(self, purpose: Purpose, owner: jax.Array) -> jax.Array:
         """True or false, one for each owner's number [...]."""
-        return self._each(purpose, owner, lambda random, key: random.bernoulli(key))
+        return self.uniform(purpose, owner, ()) < 0
 
     def uniform(self, purpose: Purpose, owner: jax.Array, shape: tuple[int, ...]) -> jax.Array:
         """[..., *shape] between -1/2 and 1/2, for each owner's number [...]."""
-        return self._each(purpose, owner, lambda random, key: random.uniform(key, shape, self.dtype, -0.5, 0.5))
+        return self._each(purpose, owner, lambda random, key: random.uniform(key, shape, _DRAWN, -0.5, 0.5))
+
+    def _normals(self, purpose: Purpose, owner: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        return self._each(purpose, owner, lambda random, key: random.normal(key, shape, _DRAWN))
 
     def _each(self, purpose: Purpose, owner: jax.Array, draw: Any) -> jax.Array:
         import jax
@@ -75,4 +78,4 @@ class PublicDraws(NamedTuple):
         if self.when is not None:
             key = jax.random.fold_in(key, self.when)
         flat: jax.Array = jax.vmap(lambda number: draw(jax.random, jax.random.fold_in(key, number)))(owner.ravel())
-        return flat.reshape(*owner.shape, *flat.shape[1:])
+        return flat.reshape(*owner.shape, *flat.shape[1:]).astype(self.dtype)

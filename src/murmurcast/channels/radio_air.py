@@ -65,18 +65,16 @@ class Arriving(NamedTuple):
     """One receiver's share of a round.
 
     Attributes:
-        signals: [heard] numbers of the senders.
-        real: [heard] factors of what they sent.
-        imaginary: [heard] of the same turned by a quarter.
+        sums: [2, heard] real and imaginary factors of what was sent, or [2, seeds, ...] the two sums themselves.
+        signals: [heard] numbers of the senders; None where the sums are there already.
         own: Factor of what it sent itself.
         sent: [seeds, ...] what it sent itself.
         noise: Standard deviation of its noise in the mixed point, per coordinate.
         number: Its number.
     """
 
+    sums: Any
     signals: Any
-    real: Any
-    imaginary: Any
     own: Any
     sent: Any
     noise: Any
@@ -157,19 +155,16 @@ class RadioAir:
         factor = found.weights / jnp.where(lists.gains > 0, scale * lists.amplitude, 1)
         own, std = found.own / (scale * lists.own), jnp.sqrt(lists.noise / 2) * found.noise
         signals = exchange.gather(self.access.carried(sent, moment.numbers, draws))
-        turned = quarter_turn(signals)
+        both = jnp.stack([factor.real, factor.imag], axis=1)  # [nodes, 2, heard]
         if lists.signals.shape[1] == len(signals):  # everybody is listed
-            heard = factor.real @ signals.reshape(len(signals), -1) + factor.imag @ turned.reshape(len(signals), -1)
-            listed = (heard.reshape(sent.shape), own, sent, std, moment.numbers)
-            return listed, lambda one: one[0] + one[1] * one[2] + one[3] * moment.noise(one[4])
+            heard = both.reshape(-1, len(signals)) @ signals.reshape(len(signals), -1)
+            sums = heard.reshape(len(sent), 2, *sent.shape[1:])
+            return Arriving(sums, None, own, sent, std, moment.numbers), lambda one: _mixed(one, one.sums, moment)
 
         def hear(one: Arriving) -> jax.Array:
-            heard = jnp.tensordot(one.real, signals[one.signals], axes=1)
-            heard += jnp.tensordot(one.imaginary, turned[one.signals], axes=1)
-            mixed: jax.Array = heard + one.own * one.sent + one.noise * moment.noise(one.number)
-            return mixed
+            return _mixed(one, jnp.tensordot(one.sums, signals[one.signals], axes=1), moment)
 
-        return Arriving(lists.signals, factor.real, factor.imag, own, sent, std, moment.numbers), hear
+        return Arriving(both, lists.signals, own, sent, std, moment.numbers), hear
 
     def energy(self, sent: jax.Array) -> jax.Array:
         """Of the one signal."""
@@ -283,15 +278,22 @@ class RadioAir:
         return (epoch - 1) * self.rounds + self.round_number
 
 
-def quarter_turn(signals: jax.Array) -> jax.Array:
-    """[..., parameters] times i, where u = v[0::2] + i v[1::2]; [nodes, seeds, ...] of models of any shape."""
+def _mixed(one: Arriving, sums: jax.Array, moment: Moment) -> jax.Array:
+    """[seeds, ...] one receiver's mixed point, from its two sums."""
+    heard = sums[0] + quarter_turn(sums[1])  # the sum is turned, not every signal in it
+    mixed: jax.Array = heard + one.own * one.sent + one.noise * moment.noise(one.number)
+    return mixed
+
+
+def quarter_turn(values: jax.Array) -> jax.Array:
+    """[seeds, ...] models of any shape times i, where u = v[0::2] + i v[1::2]."""
     import jax.numpy as jnp
 
-    flat = signals.reshape(*signals.shape[:2], -1)
+    flat = values.reshape(len(values), -1)
     size = flat.shape[-1]
-    pairs = jnp.pad(flat, ((0, 0), (0, 0), (0, size % 2))).reshape(*flat.shape[:2], -1, 2)
-    turned = jnp.stack([-pairs[..., 1], pairs[..., 0]], axis=-1).reshape(*flat.shape[:2], -1)[..., :size]
-    return turned.reshape(signals.shape)
+    pairs = jnp.pad(flat, ((0, 0), (0, size % 2))).reshape(len(values), -1, 2)
+    turned = jnp.stack([-pairs[..., 1], pairs[..., 0]], axis=-1)
+    return turned.reshape(len(values), -1)[:, :size].reshape(values.shape)
 
 
 def _all_senders(sender: NDArray[Any], receiver: NDArray[Any], filled_nodes: int) -> NDArray[np.int64]:

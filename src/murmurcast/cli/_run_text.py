@@ -1,7 +1,7 @@
 """A run for people, and for programs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -13,6 +13,7 @@ _FAR_WORSE = 10.0  # times the loss at the start
 if TYPE_CHECKING:
     from murmurcast.algorithms.base import Algorithm
     from murmurcast.problems.base import Problem
+    from murmurcast.runs.radio_use import RadioUse
     from murmurcast.runs.result import Outcome
 
 
@@ -74,7 +75,7 @@ def show_end(result: "Outcome", folder: Path) -> None:
         console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}", soft_wrap=True)
     privacy, seconds = info["privacy"], info["seconds"]
     cost = _cost(privacy["epsilon"], privacy["delta"]) if privacy["epsilon"] is not None else ""
-    sent, loudest = result.final("sent_power"), float(metrics["loudest"].values.max())
+    radio = result.radio
     lines = (
         ("Privacy", f"{cost}{privacy['basis']}"),
         *([("", _COVERED), ("Means", _meaning(result))] if cost else []),
@@ -86,8 +87,9 @@ def show_end(result: "Outcome", folder: Path) -> None:
             else []
         ),
         *_tables.headed("Assumed", privacy["assumptions"]),
-        ("Power", f"energy of a whole message over p: {_range(sent)} in the last epoch, at most {loudest:.3g} in any"),
+        ("Power", _power(result, radio)),
         ("Channel", f"{int(result.final('channel_uses'))} uses"),
+        *([] if radio is None else [("Radio", over_radio(radio, int(info["epochs"])))]),
         ("Nodes", f"lie {float(result.final('consensus_error').mean()):.3g} from their mean (root mean square)"),
         ("Time", f"{seconds['training']:.1f} s training, {seconds['compiling']:.1f} s setting up"),
         ("Kept in", str(folder)),
@@ -147,17 +149,67 @@ def summary(result: "Outcome", name: str) -> dict[str, Any]:
     return found
 
 
+def _power(result: "Outcome", radio: "RadioUse | None") -> str:
+    """What was sent, as p is held against it: a whole message, or over a radio a symbol in the mean."""
+    words, share = "energy of a whole message over p", 1.0
+    if radio is not None:
+        words, share = "mean power of a symbol over p", 2 / int(result.info["problem"]["dim"])
+    loudest = share * float(result.metrics.variables["loudest"].values.max())
+    chance = "; p limits its expectation" if radio is not None and loudest > 1 else ""
+    return (
+        f"{words}: {_range(share * result.final('sent_power'))} in the last epoch, at most {loudest:.3g} in any{chance}"
+    )
+
+
+def over_radio(radio: "RadioUse", epochs: int) -> str:
+    """What the whole run takes over its radio."""
+    air, computing = (_short(epochs * part) for part in (radio.air_seconds, radio.compute_seconds))
+    energy = f"{_range(epochs * radio.joules * 1e3, _short)} mJ a node"
+    taken = f"{air} s and {energy} on the air"
+    if radio.compute_seconds > 0:
+        taken = f"{air} s on the air, {computing} s of computing, and {energy}"
+    slots = f"{radio.slots_per_epoch} slot{'s' if radio.slots_per_epoch > 1 else ''} an epoch"
+    return f"{radio.access_in_words}: {slots}, {taken} ({radio.energy_in_words})"
+
+
 def as_dict(result: "Outcome", folder: Path) -> dict[str, Any]:
     """The run as one JSON object."""
     names = [name for name, one in result.metrics.variables.items() if one.dims[:2] == ("seed", "epoch")]
+    radio = result.radio
     return {
         "folder": str(folder),
         **result.info,
         "channel_uses": int(result.final("channel_uses")),
+        **({} if radio is None else {"radio": _radio_as_dict(radio, result.info["epochs"])}),
         "final": {name: summary(result, name) for name in names},
     }
 
 
-def _range(values: "np.typing.NDArray[Any]") -> str:
-    low, high = float(values.min()), float(values.max())
-    return f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g}"
+def _radio_as_dict(radio: "RadioUse", epochs: int) -> dict[str, Any]:
+    """Settings, and what the whole run takes."""
+    return {
+        "settings": radio.settings,
+        "slots_per_epoch": radio.slots_per_epoch,
+        "air_seconds": epochs * radio.air_seconds,
+        "compute_seconds": epochs * radio.compute_seconds,
+        "joules": (epochs * radio.joules).tolist(),
+        "energy": radio.energy_in_words,
+    }
+
+
+class _Write(Protocol):
+    """How a number is written."""
+
+    def __call__(self, value: float, /) -> str:
+        """As text."""
+        ...
+
+
+def _range(values: "np.typing.NDArray[Any]", write: _Write = "{:.3g}".format) -> str:
+    low, high = write(float(values.min())), write(float(values.max()))
+    return low if low == high else f"{low} to {high}"
+
+
+def _short(value: float) -> str:
+    """Three digits, and no powers of ten for what people count in hundreds or thousands."""
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"

@@ -46,13 +46,17 @@ def compare(
         plots.save(plots.curves_figure(loaded, found.metric), figure)
     if as_json:
         # An epsilon covers published models only, and stands beside no other.
-        left_out = () if found.is_covered else ("epsilon", "delta", "unit", "caveat", "against", "weaker")
+        of_privacy = () if found.is_covered else ("epsilon", "delta", "unit", "caveat", "against", "weaker")
+        left_out = (*of_privacy, *(() if found.has_radio else ("radio", "air_seconds", "joules")))
         rows = [{key: value for key, value in row._asdict().items() if key not in left_out} for row in found.rows]
         echo_json({"metric": found.metric, "target": found.target, "runs": rows})
         return
     from murmurcast.cli import _tables
 
-    note = "mean over nodes and seeds; spread: standard deviation over seeds; uses: of the channel\n" + (
+    note = "mean over nodes and seeds; spread: standard deviation over seeds; uses: of the channel\n"
+    if found.has_radio:
+        note += "s, mJ: time and a node's mean energy up to the same epoch, over a radio\n"
+    note += (
         "epsilon: of what is sent and published; no noise covers own models\n"
         "not certified: the run's account does not hold; murmurcast certify says why"
         if found.is_covered

@@ -32,6 +32,7 @@ from murmurcast.problems.ridge import RidgeRegression
 from murmurcast.problems.softmax import SoftmaxRegression
 from murmurcast.runs.folder_lock import held
 from murmurcast.runs.ranking import NOBODY, LeftOut, Ranking, Score, Trial
+from murmurcast.runs.require import require_carried_out
 from murmurcast.runs.result import Result, require_folder
 from murmurcast.runs.run import RunOptions, run
 from murmurcast.runs.variants import Train, trainer
@@ -207,6 +208,7 @@ def _places_of(job: _Job, method: Method) -> list[_Place]:
     for contender in contenders(method, job.experiment, job.network.nodes):
         first = Steps(2, lengths_in_steps(job.network.nodes)[0], "constant")
         algorithm = _algorithm(job, job.problem, contender, options.epsilons[0], first)
+        require_carried_out(algorithm)
         against = contender.options.get("against") or (algorithm.releases[0].against if algorithm.releases else NOBODY)
         if against == NOBODY and not options.unprotected:
             raise Error("nothing is promised on these terms", hint="show it with unprotected")

@@ -8,7 +8,7 @@ import html
 from collections import Counter
 from collections.abc import Sequence
 from itertools import count
-from typing import Any, Literal
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -18,10 +18,10 @@ from scipy.sparse import csr_array
 
 from murmurcast._check import FloatArray
 from murmurcast.privacy.rounding import at_most, at_most_fixed
-from murmurcast.reports import ledger
+from murmurcast.reports import cost_axes, ledger
+from murmurcast.reports.cost_axes import Against as Against
 from murmurcast.runs.result import Result, spread_over_seeds
 
-Against = Literal["epoch", "channel_uses"]
 WRITTEN_UP_TO, CURVES_UP_TO, MATRIX_UP_TO = 12, 60, 500  # nodes
 _GAINS_WRITTEN = 40  # links; more would cover each other
 _SERIES = 6
@@ -45,33 +45,39 @@ def curves(runs: Sequence[Result], metric: str, against: Against = "epoch") -> g
     """A metric of every node over time: mean over nodes and seeds, a band of one standard deviation over seeds.
 
     Curves of single nodes, means over seeds, wait in the legend. Beyond 60 nodes, the lowest and the highest node of
-    every epoch stand for them. A run that never uses the channel has no curve against channel uses.
+    every epoch stand for them. A run that never uses the channel has no curve against channel uses, and one without a
+    radio none against seconds or joules.
     """
     figure = go.Figure()
     for index, (run, label) in enumerate(zip(runs, labels(runs), strict=True)):
-        at = np.asarray(run.metrics[against])
-        if at.any():
+        at = cost_axes.along(run, against)
+        if at is not None:
             figure.add_traces(_curve(at, np.asarray(run.metrics[metric], np.float64), label, index))
-    figure.update_xaxes(title=against.replace("_", " ") + ("s" if against == "epoch" else ""), rangemode="tozero")
+    logarithmic = {"type": "log", "tickformat": "~g", "dtick": 1}
+    scale = logarithmic if cost_axes.is_logarithmic(runs, against) else {"rangemode": "tozero"}
+    figure.update_xaxes(title=cost_axes.title(runs, against), **scale)
     figure.update_yaxes(title=metric.replace("_", " "))
     return figure.update_layout(showlegend=True)
 
 
 def sent_power(runs: Sequence[Result]) -> go.Figure:
-    """Energy of a whole message over the power budget, on a logarithmic scale; at 1 the budget is used up.
+    """What was sent over the power budget, on a logarithmic scale; at 1 the budget is used up.
 
-    Drawn as `curves`, without runs that send nothing.
+    Of a whole message its energy; over a radio, whose budget is one of symbols, the mean power of one. Drawn as
+    `curves`, without runs that send nothing.
     """
     figure = go.Figure()
     for index, (run, label) in enumerate(zip(runs, labels(runs), strict=True)):
-        sent = np.asarray(run.metrics["sent_power"], np.float64)
+        sent = np.asarray(run.metrics["sent_power"], np.float64) * ledger.power_share(run)
         if sent.any():
             figure.add_traces(_curve(np.asarray(run.metrics["epoch"]), np.where(sent > 0, sent, np.nan), label, index))
     figure.add_shape(type="line", xref="paper", x0=0, x1=1, y0=1, y1=1, line={"color": "var(--ink)", "width": 1})
     # Unlike a shape, an annotation stands at the logarithm.
     figure.add_annotation(text="budget", xref="paper", x=1, xanchor="right", y=0, yanchor="bottom", showarrow=False)
     figure.update_xaxes(title="epochs", rangemode="tozero")
-    figure.update_yaxes(title="energy of a message over budget", type="log", tickformat="~g", dtick=1)
+    kinds = {run.radio is not None for run in runs}
+    words = "power" if len(kinds) > 1 else "mean power of a symbol" if True in kinds else "energy of a message"
+    figure.update_yaxes(title=f"{words} over budget", type="log", tickformat="~g", dtick=1)
     return figure.update_layout(showlegend=True)
 
 

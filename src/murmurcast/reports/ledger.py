@@ -47,6 +47,11 @@ def nodes(run: Result) -> int:
     return int(run.ledger.sizes["node"])
 
 
+def power_share(run: Result) -> float:
+    """What makes of `sent_power` the share of p that is used: over a radio p is that of a symbol, two parameters."""
+    return 1.0 if run.radio is None else 2 / int(run.info["problem"]["dim"])
+
+
 def gains(run: Result) -> csr_array | None:
     """[sender, receiver] the gains of all links; None where there are none, as with a server."""
     first = first_round(run)

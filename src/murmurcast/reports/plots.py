@@ -17,6 +17,7 @@ from murmurcast._files import write_atomically
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 from murmurcast.privacy.rounding import at_most, at_most_fixed
+from murmurcast.reports import cost_axes
 from murmurcast.runs.result import spread_over_seeds
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from murmurcast.data.partition import Partition
     from murmurcast.planning.plan import Plan
+    from murmurcast.reports.cost_axes import Against
     from murmurcast.runs.result import Result
 
 _MODEL, _NOISE, _LINK, _INK = "#1f6f8b", "#f2b705", "#8a8f98", "#20242b"
@@ -86,31 +88,54 @@ def partition_figure(partition: "Partition") -> Figure:
     return figure
 
 
-def curves_figure(runs: "Sequence[Result]", metric: str) -> Figure:
-    """A figure of all runs against epochs and against channel uses: mean over nodes, band over seeds."""
-    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
+def curves_figure(runs: "Sequence[Result]", metric: str, against: "Sequence[Against] | None" = None) -> Figure:
+    """A figure of all runs: mean over nodes, band over seeds.
+
+    Args:
+        runs: At least one.
+        metric: A metric of every node.
+        against: What to draw it against, a plot each; by default epochs and channel uses, and where any run has a radio
+            seconds and joules. A run that uses none of it is left out of that plot.
+    """
+    chosen = tuple(against or dict.fromkeys(("epoch", "channel_uses", *cost_axes.shown(runs))))
+    columns = 2 if len(chosen) == 4 else len(chosen)
+    rows = -(-len(chosen) // columns)
+    figure = Figure(figsize=(5.25 * columns, 3.6 * rows + 0.6), layout="constrained")
+    axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
+    for side, one in zip(axes.flat, chosen, strict=True):
+        _draw_curves(side, runs, metric, one)
+    for side in axes[:, 0]:
+        side.set_ylabel(_check.printable(metric.replace("_", " ")), parse_math=False)
+    if len(runs) > 1:
+        _add_names(axes[0, 0], runs)
+    return figure
+
+
+def _draw_curves(axes: Axes, runs: "Sequence[Result]", metric: str, against: "Against") -> None:
     for index, run in enumerate(runs):
+        at = cost_axes.along(run, against)
+        if at is None:
+            continue  # it uses none of it: there is no curve to draw
         by_seed = np.asarray(run.metrics[metric].mean("node"))
         mean, colour = by_seed.mean(axis=0), _COURSES[index % len(_COURSES)]
         spread = spread_over_seeds(by_seed) if len(by_seed) > 1 else np.zeros_like(mean)
-        for side, coordinate in zip(axes, ("epoch", "channel_uses"), strict=True):
-            at = np.asarray(run.metrics[coordinate])
-            if coordinate == "channel_uses" and not at.any():
-                continue  # it never uses the channel: there is no curve to draw
-            dashes = _DASHES[index % len(_DASHES)]
-            side.plot(at, mean, color=colour, linestyle=dashes, linewidth=1.6, label=str(index))
-            side.fill_between(at, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
-    for side, label in zip(axes, ("epochs", "channel uses"), strict=True):
-        side.set_xlabel(label)
-        side.grid(color=_LINK, alpha=0.25, linewidth=0.6)
-        side.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel(_check.printable(metric.replace("_", " ")), parse_math=False)
-    if len(runs) > 1:
-        # Written in afterwards: a name of a label may not begin with "_", and what stands between "$" is a formula.
-        for text, run in zip(axes[0].legend(frameon=False).get_texts(), runs, strict=True):
-            text.set(text=_check.printable(run.name[:60]), parse_math=False)
-    return figure
+        dashes = _DASHES[index % len(_DASHES)]
+        axes.plot(at, mean, color=colour, linestyle=dashes, linewidth=1.6, label=str(index))
+        axes.fill_between(at, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
+    if cost_axes.is_logarithmic(runs, against):
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel(cost_axes.title(runs, against))
+    axes.grid(color=_LINK, alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _add_names(axes: Axes, runs: "Sequence[Result]") -> None:
+    """Written in afterwards: a name of a label may not begin with "_", and what stands between "$" is a formula."""
+    legend = axes.legend(frameon=False)
+    drawn = (runs[int(str(line.get_label()))] for line in axes.get_lines())
+    for text, run in zip(legend.get_texts(), drawn, strict=True):
+        text.set(text=_check.printable(run.name[:60]), parse_math=False)
 
 
 def _draw_labels(axes: Axes, partition: "Partition", *, written: bool) -> None:

@@ -15,7 +15,7 @@ from murmurcast.errors import Error
 from murmurcast.privacy.best_guess import in_words
 from murmurcast.privacy.certificate import PLAIN_BOUND
 from murmurcast.privacy.rounding import at_most
-from murmurcast.reports import charts, coalitions, ledger
+from murmurcast.reports import charts, coalitions, cost_axes, ledger, radio
 from murmurcast.reports.page import (
     GENERATOR,
     Block,
@@ -126,14 +126,17 @@ def _comparison(found: Comparison, names: Sequence[str]) -> Table:
     rows: list[Row] = []
     for name, row, texts in zip(names, found.rows, found.cells, strict=True):
         promised = (row.epsilon_against(who) for who in found.adversaries)
-        values = (row.final, row.spread, row.worst, row.epochs, row.channel_uses, *promised)
+        taken = (row.air_seconds, None if row.joules is None else 1e3 * row.joules) if found.has_radio else ()
+        values = (row.final, row.spread, row.worst, row.epochs, row.channel_uses, *taken, *promised)
         rows.append((name, row.algorithm, *map(Cell, texts[2:], values)))
     note = "Mean over nodes and seeds; spread: standard deviation over seeds; uses: of the channel."
+    if found.has_radio:
+        note += " s, mJ: time and a node's mean energy up to the same epoch, over a radio."
     return Table(f"At the end, {_words(found.metric)}", tuple(map(_words, found.headings)), tuple(rows), note)
 
 
 def _curves(runs: Sequence[Result]) -> Section:
-    """All metrics against epochs, the first of them also against channel uses; power sent; what methods leave."""
+    """All metrics against epochs, the first of them also against what it takes; power sent; what methods leave."""
     kinds = _shared_kinds(runs)
     blocks: list[Block] = [
         Text(
@@ -146,17 +149,9 @@ def _curves(runs: Sequence[Result]) -> Section:
     for metric in (f"{model}_{kind}" for kind in kinds for model in ("published", "own")):
         caption = f"{_sentence(_words(metric))} against epochs."
         blocks.append(Chart(charts.curves(runs, metric), caption, f"chart-{metric.replace('_', '-')}"))
-    if any(run.metrics["channel_uses"].values.any() for run in runs):
-        metric = f"published_{kinds[0]}"
-        caption = f"{_sentence(_words(metric))} against channel uses. A run that sends nothing is left out."
-        blocks.insert(3, Chart(charts.curves(runs, metric, "channel_uses"), caption, "chart-channel-uses"))
+    blocks[3:3] = _against_costs(runs, f"published_{kinds[0]}")
     if any(run.metrics["sent_power"].values.any() for run in runs):
-        caption = (
-            "Energy of a whole message over the power budget p; the message counts as one channel use. Signals are "
-            "simulated as written, without the public factor that brings them within p; it changes neither models nor "
-            "privacy, but signals would be that much weaker over receivers' noise."
-        )
-        blocks.append(Chart(charts.sent_power(runs), caption, "chart-sent-power"))
+        blocks.append(Chart(charts.sent_power(runs), _power_caption(runs), "chart-sent-power"))
     for metric in dict.fromkeys(name for run in runs for name in run.left_by_method):
         having = [run for run in runs if metric in run.left_by_method]
         caption = f"{_sentence(_words(metric))}, which the method leaves for people to look at."
@@ -164,8 +159,31 @@ def _curves(runs: Sequence[Result]) -> Section:
     return Section("Curves", tuple(blocks), "curves")
 
 
+def _against_costs(runs: Sequence[Result], metric: str) -> list[Block]:
+    """A metric against channel uses, and over a radio against seconds and energy."""
+    left_out = {"channel_uses": "A run that sends nothing is left out."}
+    found: list[Block] = []
+    for against in cost_axes.shown(runs)[1:]:
+        words = left_out.get(against, "A run without a radio is left out.")
+        caption = f"{_sentence(_words(metric))} against {cost_axes.in_words(against)}. {words}"
+        found.append(Chart(charts.curves(runs, metric, against), caption, f"chart-{against.replace('_', '-')}"))
+    return found
+
+
+def _power_caption(runs: Sequence[Result]) -> str:
+    over_radio = "Over a radio: mean power of a symbol over the power budget p, which limits its expectation."
+    without = (
+        "Energy of a whole message over the power budget p; the message counts as one channel use. Signals are "
+        "simulated as written, without the public factor that brings them within p; it changes neither models nor "
+        "privacy, but signals would be that much weaker over receivers' noise."
+    )
+    kinds = dict.fromkeys(run.radio is not None for run in runs)
+    return " ".join(over_radio if has_radio else without for has_radio in sorted(kinds))
+
+
 def _run(run: Result, name: str, place: int) -> Section:
-    blocks: list[Block] = [_promise(run, name), *_ends(run), _power(run), *_finite(run), *_network(run, place)]
+    blocks: list[Block] = [_promise(run, name), *_ends(run), _power(run), *_finite(run), *radio.blocks(run)]
+    blocks += _network(run, place)
     blocks += [*_epsilon(run, place), *coalitions.blocks(run), _nodes(run), _own_models(run)]
     if run.experiment:
         blocks.append(Code("Settings: the experiment as it was run", run.experiment))
@@ -187,7 +205,10 @@ def _ends(run: Result) -> list[Block]:
 
 
 def _power(run: Result) -> Verdict:
-    loudest = float(run.metrics["loudest"].max())
+    loudest = float(run.metrics["loudest"].max()) * ledger.power_share(run)
+    if run.radio is not None:
+        sentence = f"The loudest message of any epoch took {loudest:.3g} times the power budget per symbol"
+        return Verdict(f"{sentence}, which limits the expectation.", "held" if loudest <= 1 else "for information")
     if loudest == 0:
         return Verdict("Nothing is sent, so no power is used.")
     sentence = f"Signals stay within the power budgets: at most {loudest:.3g} times the budget was sent in any epoch."
@@ -223,6 +244,8 @@ def _epsilon(run: Result, place: int) -> list[Block]:
     if _is_not_certified(run):
         return [Text(("The paper's per-epoch epsilon is not shown: the run is not certified.",))]
     figure = charts.epsilon_matrix(run)
+    if run.radio is not None:
+        return [Text(("The paper's per-epoch epsilon is not shown: its theorem is about an ideal channel.",))]
     if figure is None:
         sentence = (
             "The paper's per-epoch epsilon is not shown: its theorem speaks of nodes that all send a model with noise "
@@ -289,7 +312,7 @@ def _columns(run: Result) -> list[_Column]:
         infinite = NOT_CERTIFIED if _is_not_certified(run) else "not promised"
         found.append(_Column(heading, values, at_most, infinite=infinite))
     found += [_metric(run, f"published_{kind}") for kind in _shared_kinds([run])]
-    return [*found, _Column("sent power over budget", run.final("sent_power").mean(axis=0))]
+    return [*found, _Column("sent power over budget", run.final("sent_power").mean(axis=0) * ledger.power_share(run))]
 
 
 def _metric(run: Result, name: str) -> _Column:

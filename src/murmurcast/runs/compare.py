@@ -36,6 +36,11 @@ class Row(NamedTuple):
         delta: The delta beside it.
         unit: What that protects.
         caveat: What must be said beside it, such as "trusted server".
+        against: Whom epsilon holds against.
+        weaker: (adversary, epsilon) of what is promised against weaker ones besides.
+        radio: How nodes share the air, such as "own-slot, half duplex"; None without a radio.
+        air_seconds: Up to the epoch at which the target is reached, over a radio: on the air, and computing as given.
+        joules: Up to there, the mean over nodes.
     """
 
     name: str
@@ -52,6 +57,9 @@ class Row(NamedTuple):
     caveat: str
     against: str = "everybody"
     weaker: tuple[tuple[str, float | None], ...] = ()
+    radio: str | None = None
+    air_seconds: float | None = None
+    joules: float | None = None
 
     def epsilon_against(self, adversary: str) -> float | None:
         """What is promised against this adversary, or one that can do all that it can; None where nothing is."""
@@ -77,9 +85,15 @@ class Comparison(NamedTuple):
     def headings(self) -> tuple[str, ...]:
         """What the columns are."""
         target = f"epochs to {self.target:.4g}"
-        columns = ("run", "algorithm", self.metric, "spread", "worst (node)", target, "uses")
+        taken = ("s", "mJ") if self.has_radio else ()
+        columns = ("run", "algorithm", self.metric, "spread", "worst (node)", target, "uses", *taken)
         only = self.adversaries == ("everybody",)
         return (*columns, *("epsilon" if only else f"epsilon, {who}" for who in self.adversaries))
+
+    @property
+    def has_radio(self) -> bool:
+        """Whether any run went over a radio: time and energy then have a column each."""
+        return any(row.radio for row in self.rows)
 
     @property
     def is_covered(self) -> bool:
@@ -110,6 +124,7 @@ class Comparison(NamedTuple):
                 f"{row.worst:.4f} ({row.worst_node})",
                 "never" if row.epochs is None else str(row.epochs),
                 "" if row.channel_uses is None else str(row.channel_uses),
+                *(_taken(row) if self.has_radio else ()),
                 *(_promise(row, who) for who in self.adversaries),
             )
             for row in self.rows
@@ -149,6 +164,15 @@ def compare(*runs: Result, metric: str | None = None, target: float | None = Non
     return Comparison(metric, target, tuple(_row(run, metric, target, higher) for run in runs))
 
 
+def _taken(row: Row) -> tuple[str, str]:
+    """Seconds and millijoules up to the target; a dash where there is no radio."""
+    if not row.radio:
+        return "-", "-"
+    if row.air_seconds is None or row.joules is None:
+        return "", ""
+    return f"{row.air_seconds:.3g}", f"{row.joules * 1e3:.3g}"
+
+
 def _promise(row: Row, adversary: str) -> str:
     epsilon = row.epsilon_against(adversary)
     if epsilon is None:
@@ -169,7 +193,8 @@ def _row(run: Result, metric: str, target: float, higher: bool) -> Row:
     close = 1e-6 * max(1.0, abs(target))
     reached = np.flatnonzero(curve >= target - close if higher else curve <= target + close)
     first = int(reached[0]) if len(reached) else None
-    privacy = run.info["privacy"]
+    privacy, radio = run.info["privacy"], run.radio
+    epochs = None if first is None else int(run.metrics["epoch"][first])
     return Row(
         name=run.name,
         algorithm=run.info["algorithm"],
@@ -177,7 +202,7 @@ def _row(run: Result, metric: str, target: float, higher: bool) -> Row:
         spread=float(spread_over_seeds(final.mean(axis=1))) if len(final) > 1 else None,
         worst=float(by_node[worst]),
         worst_node=worst,
-        epochs=None if first is None else int(run.metrics["epoch"][first]),
+        epochs=epochs,
         channel_uses=None if first is None else int(run.metrics["channel_uses"][first]),
         epsilon=privacy["epsilon"],
         delta=privacy["delta"],
@@ -185,4 +210,7 @@ def _row(run: Result, metric: str, target: float, higher: bool) -> Row:
         caveat=privacy["caveat"],
         against=privacy["against"],
         weaker=tuple((one["against"], one["epsilon"]) for one in privacy["weaker"]),
+        radio=None if radio is None else radio.access_in_words,
+        air_seconds=None if radio is None or epochs is None else epochs * radio.seconds,
+        joules=None if radio is None or epochs is None else epochs * float(radio.joules.mean()),
     )

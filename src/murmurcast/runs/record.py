@@ -15,6 +15,7 @@ from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm, Round
 from murmurcast.algorithms.promise import why_nothing as why_nothing
 from murmurcast.algorithms.side_vectors import setup_uses
+from murmurcast.channels.radio_air import RadioAir
 from murmurcast.data.assumptions import assumptions
 from murmurcast.engine import check, draws, node, noise
 from murmurcast.engine.train import Record
@@ -49,8 +50,20 @@ def metrics(algorithm: Algorithm, seeds: tuple[int, ...], records: list[tuple[Re
     seconds = np.sum([[record.seconds for record in group] for group in records], axis=0)
     variables["channel_uses"] = Variable(("epoch",), epochs * algorithm.channel_uses)
     variables["seconds"] = Variable(("epoch",), seconds)
+    if (taken := _over_radio(algorithm)) is not None:
+        variables["air_seconds"] = Variable(("epoch",), epochs * taken[0])
+        variables["joules"] = Variable(("epoch", "node"), epochs[:, None] * taken[1])
     labels = {"seed": np.array(seeds), "epoch": epochs, "node": np.arange(len(power))}
     return Labelled(variables, labels, {"algorithm": algorithm.name})
+
+
+def _over_radio(algorithm: Algorithm) -> tuple[float, FloatArray] | None:
+    """Seconds, with computing, and joules [nodes] of an epoch over a radio; None where nothing goes over one."""
+    channels = (one.channel for one in algorithm.rounds)
+    channel = next((one for one in channels if isinstance(one, RadioAir)), None)
+    if channel is None:
+        return None
+    return channel.physics.air_seconds + channel.radio.compute_seconds, channel.physics.joules
 
 
 def promised(algorithm: Algorithm, problem: Problem) -> tuple[Releases, ...]:

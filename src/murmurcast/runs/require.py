@@ -80,12 +80,33 @@ def require_algorithm(algorithm: Algorithm) -> None:
         )
 
 
+def require_carried_out(algorithm: Algorithm) -> None:
+    """The method sends over the radio that the setup has, and mixes as often in an epoch as its schedule says.
+
+    Methods without anything on the air, such as those with a server, have neither to carry out.
+    """
+    on_air = [one for one in algorithm.rounds if one.channel.on_air]
+    if algorithm.setup.radio is not None and any(one.channel.kind != "radio" for one in on_air):
+        raise Error(
+            f"the setup has a radio, and {algorithm.name} does not send over it",
+            hint="use power-controlled or noiseless, or leave the radio out",
+        )
+    rounds = algorithm.setup.schedule.rounds
+    further = {f"mixing{number}" for number in range(2, rounds + 1)}
+    if on_air and not further <= {one.name for one in on_air}:
+        raise Error(
+            f"schedule.rounds is {rounds}, and {algorithm.name} has no further mixing rounds",
+            hint="use power-controlled or noiseless, or set schedule.rounds = 1",
+        )
+
+
 def require_planned_for(algorithm: Algorithm, problem: Problem) -> None:
     """The plan is about this problem: as many nodes and parameters, the same clip, the same fixed averages.
 
     Where something is promised about it, its labels are public.
     """
     require_algorithm(algorithm)
+    require_carried_out(algorithm)
     plan, clip = algorithm.setup, problem.gradient_clip
     if plan.network.nodes != problem.nodes:
         raise Error(

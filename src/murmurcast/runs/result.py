@@ -21,6 +21,7 @@ from murmurcast import _check, _files
 from murmurcast.errors import Altered, Error
 from murmurcast.runs import sealed, validate
 from murmurcast.runs.labelled import Labelled, from_xarray
+from murmurcast.runs.radio_use import RadioUse, radio_use
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -58,6 +59,12 @@ class Outcome(NamedTuple):
     def name(self) -> str:
         """What the run is called."""
         return str(self.info["name"])
+
+    @property
+    def radio(self) -> RadioUse | None:
+        """As of `Result`."""
+        arrays = {name: one.values for name, one in self.ledger.variables.items()}
+        return radio_use(self.ledger.attributes, arrays)
 
     def final(self, metric: str) -> NDArray[Any]:
         """A metric at the last evaluated epoch, [seed, node] or [seed]."""
@@ -115,7 +122,8 @@ class Result:
         metrics: Numbers at the evaluated epochs, labelled. [seed, epoch, node]: `own_*` and `published_*` (loss,
             accuracy, distance to the optimum, as the problem has them) and `sent_power` (energy sent over budget).
             [seed, epoch]: `mean_*` of the mean of all own models, and `consensus_error`. [epoch]: `channel_uses`,
-            `seconds`. [seed, node]: `loudest`, the largest `sent_power` of all epochs.
+            `seconds`. [seed, node]: `loudest`, the largest `sent_power` of all epochs. Over a radio also `air_seconds`
+            [epoch], with the radio's `compute_seconds`, and `joules` [epoch, node], both so far.
         ledger: What was sent, by which rule: every constant that the engine was given.
         published: [seed, node, ...] the models that nodes may publish.
         info: Names, seeds, versions, duration and kind of machine; what `run.json` holds.
@@ -141,6 +149,11 @@ class Result:
     def left_by_method(self) -> tuple[str, ...]:
         """Names of the metrics [seed, epoch, node] that a method's updates left, besides those that every run has."""
         return _left_by_method({str(name): values.dims for name, values in self.metrics.items()})
+
+    @property
+    def radio(self) -> RadioUse | None:
+        """The radio that carried the signals, and what an epoch takes on it; None for a run without one."""
+        return radio_use(self.ledger.attrs, self.ledger)
 
     def final(self, metric: str) -> NDArray[Any]:
         """A metric at the last evaluated epoch, [seed, node] or [seed]."""
@@ -241,6 +254,7 @@ def _result(folder: Path, contents: dict[str, bytes], info: dict[str, Any]) -> R
     with _reading(folder, LEDGER):
         ledger = sealed.dataset(contents[LEDGER], LEDGER)
         validate.require_ledger(ledger, info)
+        validate.require_radio(metrics, ledger)
     with _reading(folder, MODELS):
         published = sealed.published(contents[MODELS])
         validate.require_published(published, info)

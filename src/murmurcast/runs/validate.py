@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from murmurcast.runs.radio_use import RadioUse, radio_round, radio_use
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -25,6 +27,8 @@ _SHAPES = {
     "channel_uses": ("epoch",),
     "seconds": ("epoch",),
 }
+RADIO_METRICS = {"air_seconds": ("epoch",), "joules": ("epoch", "node")}
+_SAME = 1e-9  # relative
 
 
 class Test(Protocol):
@@ -175,6 +179,41 @@ def require_ledger(ledger: "xr.Dataset", info: dict[str, Any]) -> None:
         raise Unsound("the ledger has a node without power")
     for one in rounds.split():
         _require_links(ledger, nodes, one)
+
+
+def require_radio(metrics: "xr.Dataset", ledger: "xr.Dataset") -> None:
+    """Time and energy over a radio are those of the ledger's epochs, as many as have passed; else there are none."""
+    name = radio_round(ledger.attrs)
+    if name is None:
+        for metric, dims in RADIO_METRICS.items():
+            if metric in metrics and metrics[metric].dims == dims:
+                raise Unsound(f"the metrics have {metric}, and the ledger no radio")
+        return
+    used, epochs = _radio(ledger, name), np.asarray(metrics["epoch"])
+    expected = {"air_seconds": epochs * used.seconds, "joules": epochs[:, None] * used.joules}
+    for metric, dims in RADIO_METRICS.items():
+        if metric not in metrics or metrics[metric].dims != dims or metrics[metric].dtype.kind != "f":
+            raise Unsound(f"the metrics have no {metric}, or not one for every {' and '.join(dims)}")
+        if not np.allclose(np.asarray(metrics[metric]), expected[metric], rtol=_SAME, atol=0):
+            raise Unsound(f"the metrics have {metric} other than the ledger's of an epoch, times the epochs so far")
+
+
+def _radio(ledger: "xr.Dataset", name: str) -> RadioUse:
+    """What the ledger says of its radio, all of it of its kind."""
+    if f"{name}_joules" not in ledger or ledger[f"{name}_joules"].dims != ("node",):
+        raise Unsound("the ledger does not say what every node's energy is over the radio")
+    slots, seconds = (ledger.attrs.get(f"{name}_{number}") for number in ("slots", "air_seconds"))
+    if not isinstance(slots, int | np.integer) or isinstance(slots, bool) or slots < 1:
+        raise Unsound(f"the ledger does not say its {name}_slots")
+    if not isinstance(seconds, float | np.floating) or not 0 < seconds < LARGEST_NUMBER:
+        raise Unsound(f"the ledger does not say its {name}_air_seconds")
+    try:
+        used = radio_use(ledger.attrs, ledger)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        used = None
+    if used is None:
+        raise Unsound("the ledger does not say what its radio was")
+    return used
 
 
 def require_published(published: NDArray[Any], info: dict[str, Any]) -> None:

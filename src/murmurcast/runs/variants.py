@@ -42,10 +42,12 @@ def trainer(problem: Problem, seeds: tuple[int, ...]) -> Train:
 
     def train_one(algorithm: Algorithm) -> dict[str, FloatArray]:
         require_planned_for(algorithm, problem)
-        key = _shape(algorithm)
-        known = compiled.get(key) if algorithm.name in registry.NAMES else None  # others may hold numbers anywhere
+        key, has_numbers = _shape(algorithm), _holds_numbers(algorithm)
+        known = None if has_numbers else compiled.get(key)
         if known is None:
-            known = compiled[key] = _compile(algorithm, problem, seeds)
+            known = _compile(algorithm, problem, seeds)
+        if not has_numbers:
+            compiled[key] = known
         program = loop.with_tables_of(algorithm, known.program, known.layout, _DTYPE)
         start = train.from_host(known.layout, known.program.start, known.start)
         point = train.Point(0, start)
@@ -55,6 +57,11 @@ def trainer(problem: Problem, seeds: tuple[int, ...]) -> Train:
         return {name: np.asarray(values, np.float64).T for name, values in metrics.items() if values.ndim == 2}
 
     return train_one
+
+
+def _holds_numbers(algorithm: Algorithm) -> bool:
+    """Whether a program holds numbers besides its tables: a user's own method may, and a radio has its loudness."""
+    return algorithm.name not in registry.NAMES or any(one.channel.kind == "radio" for one in algorithm.rounds)
 
 
 def _compile(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...]) -> _Compiled:

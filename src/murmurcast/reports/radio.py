@@ -1,0 +1,62 @@
+"""What the page says of a run's radio: how nodes share the air, in which units, and what it took."""
+
+import numpy as np
+
+from murmurcast.reports.page import Block, Cell, Row, Table, Text
+from murmurcast.runs.radio_use import RadioUse
+from murmurcast.runs.result import Result
+
+_ACCESS = {
+    "aligned": "the paper's ideal: all send at once, and phases agree at every receiver",
+    "own-slot": "every sender is heard alone",
+    "referenced": "all send at once with one pilot, and nobody knows the channel",
+    "digital": "every sender is heard alone, quantised",
+}
+_FADING = {"none": "gains stay", "iid": "gains are new in every epoch", "jakes": "gains change by Doppler shift"}
+_UNAFFECTED = (
+    "What the run promises does not depend on the radio: gains, phases, pilots and receivers' noise are free of data, "
+    "and none of them is counted as protection."
+)
+
+
+def blocks(run: Result) -> list[Block]:
+    """A table of settings, time and energy; nothing where the run has no radio."""
+    radio = run.radio
+    if radio is None:
+        return []
+    rows = (*_settings(radio), *_taken(radio, int(run.info["epochs"])))
+    note = (
+        f"Energy is {radio.energy_in_words}. All other settings are in the ledger. The power budget p is that of a "
+        "symbol, two parameters each."
+    )
+    return [Table("Radio", ("", "", "what it is"), rows, note), Text((_UNAFFECTED,))]
+
+
+def _settings(radio: RadioUse) -> tuple[Row, ...]:
+    told, power = radio.settings, np.asarray(radio.settings["power_dbm"]) - radio.settings["backoff_db"]
+    sight = (
+        "" if told["k_factor_db"] is None else f"; a line of sight {told['k_factor_db']:g} dB above what is scattered"
+    )
+    hears = "hears" if told["duplex"] == "full" else "does not hear"
+    shown = {f"{power.min():.3g}", f"{power.max():.3g}"}
+    rounds = f", in {radio.rounds} rounds of an epoch" if radio.rounds > 1 else ""
+    return (
+        ("access", str(told["access"]), _ACCESS[told["access"]]),
+        ("duplex", str(told["duplex"]), f"a node {hears} while it sends"),
+        ("power", f"{' to '.join(sorted(shown, key=float))} dBm", "of a symbol, mean"),
+        ("bandwidth", f"{told['bandwidth_hz'] / 1e6:.4g} MHz", f"at {told['carrier_hz'] / 1e9:.4g} GHz"),
+        ("pilots", str(told["pilots"]), "symbols before every message"),
+        ("fading", str(told["fading"]), f"{_FADING[told['fading']]}{sight}"),
+        ("slots of a round", Cell(str(radio.slots), radio.slots), f"each as long as one message{rounds}"),
+    )
+
+
+def _taken(radio: RadioUse, epochs: int) -> tuple[Row, ...]:
+    energy = float(radio.joules.mean())
+    computing = f", and {radio.compute_seconds:.4g} s computing" if radio.compute_seconds > 0 else ""
+    return (
+        ("time of an epoch", Cell(f"{radio.seconds * 1e3:.4g} ms", radio.seconds), f"on the air{computing}"),
+        ("time of the run", Cell(f"{epochs * radio.seconds:.4g} s", epochs * radio.seconds), f"{epochs} epochs"),
+        ("energy of an epoch", Cell(f"{energy * 1e3:.4g} mJ", energy), "of a node, mean over nodes"),
+        ("energy of the run", Cell(f"{epochs * energy * 1e3:.4g} mJ", epochs * energy), "of a node, mean over nodes"),
+    )

@@ -1,0 +1,209 @@
+"""Algorithm 1 over a radio, with free rounds and with a common reference: NumPy's numbers, and the same certificate."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import murmurcast as mc
+from murmurcast._check import FloatArray
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.planning.plan import Plan
+from tests.conftest import asymmetric_network, slow_but_every
+
+NODES, DIM, EPOCHS = 6, 5, 12
+QUIET = {"noise_figure_db": -400.0, "self_interference_db": 400.0, "duplex": "full"}
+
+
+def problem(**parts: Any) -> mc.Quadratic:
+    return mc.Quadratic.random(NODES, DIM, clip=1e3, ball=20.0, **parts)
+
+
+def planned(
+    radio: mc.Radio | None = None, rounds: int = 1, epochs: int = EPOCHS, z: Any = None, step: float = 0.02, **more: Any
+) -> Plan:
+    plain = asymmetric_network(4, NODES)
+    scale = 1.0 if radio is None else 1e-4
+    power = plain.power if radio is None else np.broadcast_to(radio.power_w, NODES)
+    network = mc.Network(gains=plain.gains * scale, power=power)
+    schedule = mc.Schedule(epochs=epochs, step=step, rounds=rounds, **more)
+    return mc.plan(network, problem(), mc.Budget(epsilon=2.0), schedule, radio=radio, z=z)
+
+
+def optimum(task: mc.Quadratic) -> FloatArray:
+    moment = np.einsum("kij,kj->i", task.curvature, task.centre)
+    return np.asarray(np.linalg.solve(task.curvature.sum(axis=0), moment))
+
+
+def by_hand(algorithm: Algorithm, weights: FloatArray, epochs: int) -> FloatArray:
+    """[nodes, dim] x after so many epochs without noise; weights [epochs, nodes, nodes] of all rounds together."""
+    task, receiving = problem(), algorithm.rounds[-1].receiving
+    own = np.zeros((NODES, DIM))
+    for epoch in range(epochs):
+        mixed = weights[epoch] @ own
+        gradient = np.einsum("kij,kj->ki", task.curvature, mixed - task.centre)
+        z = receiving.z[min(epoch, len(receiving.z) - 1)]
+        own = mixed - receiving.step[epoch] * gradient / z[:, None]
+    return own
+
+
+@pytest.mark.parametrize("rounds", [2, 3])
+def test_free_rounds_mix_by_powers_of_the_weights(rounds: int) -> None:
+    plan = planned(rounds=rounds)
+    algorithm = mc.noiseless(plan)
+    assert [one.name for one in algorithm.rounds] == ["model", *(f"mixing{n}" for n in range(2, rounds + 1))]
+    assert algorithm.channel_uses == rounds
+    together = np.linalg.matrix_power(plan.mixing.weights.toarray(), rounds)
+    expected = by_hand(algorithm, np.broadcast_to(together, (EPOCHS, NODES, NODES)), EPOCHS)
+    found = mc.run(algorithm, problem(), precision="float64")
+    np.testing.assert_allclose(np.asarray(found.final("own_loss")).shape, (1, NODES))
+    np.testing.assert_allclose(last_models(found, algorithm), expected, rtol=1e-9, atol=1e-10)
+
+
+def last_models(found: mc.Result, algorithm: Algorithm) -> FloatArray:
+    """[nodes, dim] x, from the mixed points that are published: one more step."""
+    task, receiving = problem(), algorithm.rounds[-1].receiving
+    mixed = found.published[0]
+    gradient = np.einsum("kij,kj->ki", task.curvature, mixed - task.centre)
+    return np.asarray(mixed - receiving.step[-1] * gradient / receiving.z[-1][:, None])
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 4])
+def test_further_rounds_cost_no_privacy_and_are_recomputed(rounds: int) -> None:
+    plan = planned(rounds=rounds, z="perron")
+    once = planned(rounds=1, z="perron")
+    np.testing.assert_array_equal(plan.certificate.mu, once.certificate.mu)
+    result = mc.run(mc.power_controlled(plan), problem())
+    assert mc.certify(result).verdict == "kept"
+    assert int(result.metrics["channel_uses"][-1]) == rounds * EPOCHS
+
+
+def test_further_rounds_bring_models_together_at_the_same_certificate() -> None:
+    spread = []
+    for rounds in (1, 2, 4):
+        network = mc.topologies.ring(12, seed=1)
+        task = mc.Quadratic.random(12, DIM, clip=1.0, ball=20.0)
+        schedule = mc.Schedule(epochs=60, step=0.002, rounds=rounds)
+        plan = mc.plan(network, task, mc.Budget(epsilon=20.0), schedule, z="perron")
+        result = mc.run(mc.power_controlled(plan), task, seeds=range(8))
+        spread.append(float(np.asarray(result.final("consensus_error")).mean()))
+        np.testing.assert_allclose(plan.certificate.epsilon.max(), 20.0)
+    assert spread[0] > 1.3 * spread[1] > 1.3 * 1.3 * spread[2]
+
+
+RADIOS = [
+    (access, fading, rounds)
+    for access in ("aligned", "own-slot", "referenced")
+    for fading in ("none", "iid", "jakes")
+    for rounds in (1, 2)
+]
+
+
+@pytest.mark.parametrize(("access", "fading", "rounds"), slow_but_every(5, RADIOS))
+def test_without_noise_a_run_is_the_weights_applied(access: Any, fading: Any, rounds: int) -> None:
+    radio = mc.Radio(access=access, fading=fading, **QUIET)
+    algorithm = mc.noiseless(planned(radio, rounds))
+    epochs = np.arange(1, EPOCHS + 1)
+    together = np.eye(NODES)
+    for one in algorithm.rounds:
+        channel: Any = one.channel
+        together = real_form(channel.weights(epochs)) @ (
+            real_form(np.broadcast_to(together, (EPOCHS, NODES, NODES))) if one is algorithm.rounds[0] else together
+        )
+    expected = by_hand_in_pairs(algorithm, together)
+    found = mc.run(algorithm, problem(), precision="float64")
+    np.testing.assert_allclose(last_models(found, algorithm), expected, rtol=1e-4, atol=1e-4)
+
+
+def real_form(weights: Any) -> FloatArray:
+    """[epochs, 2 nodes, 2 nodes] of complex weights, on real and imaginary parts."""
+    return np.concatenate(
+        [np.concatenate([weights.real, -weights.imag], axis=2), np.concatenate([weights.imag, weights.real], axis=2)],
+        axis=1,
+    )
+
+
+def by_hand_in_pairs(algorithm: Algorithm, weights: FloatArray) -> FloatArray:
+    task, receiving = problem(), algorithm.rounds[-1].receiving
+    own = np.zeros((NODES, DIM))
+    for epoch in range(EPOCHS):
+        filled = np.pad(own, ((0, 0), (0, 1)))
+        parts = weights[epoch] @ np.concatenate([filled[:, 0::2], filled[:, 1::2]])
+        mixed = np.stack([parts[:NODES], parts[NODES:]], axis=-1).reshape(NODES, -1)[:, :DIM]
+        gradient = np.einsum("kij,kj->ki", task.curvature, mixed - task.centre)
+        z = receiving.z[min(epoch, len(receiving.z) - 1)]
+        own = mixed - receiving.step[epoch] * gradient / z[:, None]
+    return own
+
+
+def test_chunks_and_evaluations_change_no_bit() -> None:
+    plan = planned(mc.Radio(fading="jakes", speed_mps=20.0))
+    whole, watched = (
+        mc.run(mc.power_controlled(plan), problem(), seeds=range(2), options=mc.RunOptions(evaluate_every=every))
+        for every in (EPOCHS, 5)
+    )
+    np.testing.assert_array_equal(whole.published, watched.published)
+
+
+@pytest.mark.parametrize("z", ["mean", "predicted", "recursive"])
+def test_noise_follows_the_step_so_that_the_certificate_is_the_budget(z: Any) -> None:
+    plan = planned(mc.Radio(fading="jakes", speed_mps=5.0), z=z, epochs=20)
+    algorithm = mc.power_controlled(plan)
+    only = algorithm.rounds[0]
+    assert len(only.receiving.z) == (1 if z == "mean" else 20)
+    assert len(only.sending.noise) == (1 if z == "mean" else 20)
+    result = mc.run(algorithm, problem())
+    assert mc.certify(result).verdict == "kept"
+    np.testing.assert_allclose(plan.certificate.epsilon.max(), 2.0)
+    if z == "predicted":
+        followed = only.receiving.z[:-1] * only.sending.noise[1:]
+        np.testing.assert_allclose(followed, np.broadcast_to(followed[:1], followed.shape))
+
+
+def test_power_per_symbol_stays_within_its_budget() -> None:
+    plan = planned(mc.Radio(fading="iid", power_dbm=10.0), epochs=40)
+    result = mc.run(mc.power_controlled(plan), problem(), seeds=range(20))
+    per_symbol = np.asarray(result.metrics["sent_power"]) * 2 / DIM  # over p
+    assert per_symbol.mean(axis=0).max() < 1.3  # a mean over 20 seeds; the budget is one of the mean
+
+
+def test_a_wrong_pilot_makes_models_drift_and_a_renewed_reference_does_not() -> None:
+    task = problem()
+    best = optimum(task)
+    near = replace(task, begin=best)
+    drift: dict[int, list[float]] = {0: [], 20: []}
+    for every, seed in ((every, seed) for every in drift for seed in range(4)):
+        radio = mc.Radio(access="aligned", compensation_error=0.01, recentre_every=every, seed=seed, **QUIET)
+        plan = planned(radio, epochs=2000, step=0.01, decay="linear")
+        found = mc.run(mc.noiseless(plan), near, precision="float64").published[0]
+        drift[every].append(float(np.linalg.norm(found - best, axis=1).max() / np.linalg.norm(best)))
+    assert max(drift[20]) < 0.01
+    assert max(drift[0]) > 0.3 or np.median(drift[0]) > 0.1
+
+
+def test_a_renewed_reference_is_recomputed_and_costs_nothing() -> None:
+    plan = planned(mc.Radio(recentre_every=5), rounds=2)
+    algorithm = mc.power_controlled(plan)
+    assert [one.name for one in algorithm.rounds] == ["model", "mixing2", "reference"]
+    result = mc.run(algorithm, problem())
+    assert mc.certify(result).verdict == "kept"
+    np.testing.assert_array_equal(plan.certificate.mu, planned(mc.Radio(), rounds=2).certificate.mu)
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(mc.Error, match=r"problem\.radius"):
+        bare = mc.plan(
+            mc.Network(gains=asymmetric_network(4, NODES).gains * 1e-4, power=0.1),
+            mc.Quadratic.random(NODES, DIM),
+            mc.Budget(epsilon=2.0),
+            mc.Schedule(epochs=EPOCHS),
+            radio=mc.Radio(),
+        )
+        mc.power_controlled(bare)
+    with pytest.raises(mc.Error, match="do not change"):
+        planned(mc.Radio(), z="mean")
+    with pytest.raises(mc.Error, match="weights change"):
+        planned(mc.Radio(fading="iid"), z="perron")
+    with pytest.raises(mc.Error, match="without dither"):
+        mc.Radio(access="referenced", dither=False)

@@ -1,0 +1,139 @@
+"""`murmurcast run`, `compare` and `report` over a radio, through their real entry point."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from murmurcast.runs.result import load_run
+from tests.cli.test_plan import refused, run
+
+GAINS = "[[0, 1.1e-4, 0.6e-4, 0, 0.9e-4], [0.8e-4, 0, 1.3e-4, 0.7e-4, 0], [1.0e-4, 0.5e-4, 0, 1.2e-4, 0], " + (
+    "[0, 0.9e-4, 0.8e-4, 0, 1.1e-4], [0.7e-4, 0, 0, 1.0e-4, 0]]"
+)
+PROBLEM = """
+[privacy]
+epsilon = 8.0
+[problem]
+kind = "quadratic"
+dim = 3
+radius = 2.0
+[schedule]
+epochs = 12
+step = 0.1
+noise_timing = "aligned"
+"""
+RADIO = f'[network]\ngains = {GAINS}\n[radio]\nfading = "iid"\n{PROBLEM}'
+PLAIN = f"[network]\ngains = {GAINS}\n{PROBLEM}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("radio")
+    (made / "radio.toml").write_text(RADIO)
+    (made / "plain.toml").write_text(PLAIN)
+    for name in ("radio", "plain"):
+        done = run("run", f"{name}.toml", cwd=made)
+        assert done.returncode == 0, done.stderr
+        (made / f"{name}.txt").write_text(done.stdout)
+    return made
+
+
+def line(text: str, heading: str) -> str:
+    (found,) = [one for one in text.splitlines() if one.startswith(heading)]
+    return found.removeprefix(heading).strip()
+
+
+def test_a_line_says_what_the_radio_took(folder: Path) -> None:
+    """5 slots of (2 + 64)/0.8 symbols at 1 MHz, 12 epochs; 66 symbols a node and epoch at 0.1 W."""
+    shown = (folder / "radio.txt").read_text()
+    expected = "own-slot, half duplex: 5 slots an epoch, 0.00495 s and 0.0792 mJ a node on the air (radiated only)"
+    assert line(shown, "Radio") == expected
+    assert line(shown, "Channel") == "60 uses"
+    kept = load_run(folder / "runs" / "radio")
+    loudest = float(kept.metrics["loudest"].max()) * 2 / 3
+    assert line(shown, "Power").startswith("mean power of a symbol over p: ")
+    assert f"at most {loudest:.3g} in any" in line(shown, "Power")
+
+
+def test_without_a_radio_nothing_is_said_of_one(folder: Path) -> None:
+    shown = (folder / "plain.txt").read_text()
+    assert "Radio" not in shown
+    assert line(shown, "Power").startswith("energy of a whole message over p: ")
+
+
+def test_json_and_what_was_given_for_computing(folder: Path) -> None:
+    settings = ("radio.compute_seconds=0.5", "radio.circuit_watts=0.2", "radio.duplex=full", "radio.access=aligned")
+    done = run(
+        "run",
+        "radio.toml",
+        "--out",
+        "slow",
+        *(word for one in settings for word in ("--set", one)),
+        "--json",
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)["radio"]
+    assert told["settings"]["access"] == "aligned"
+    assert told["settings"]["power_dbm"] == [20.0] * 5
+    assert told["slots_per_epoch"] == 1
+    assert told["compute_seconds"] == pytest.approx(6.0)
+    assert told["air_seconds"] == pytest.approx(12 * 66 / 0.8 / 1e6)
+    np.testing.assert_allclose(told["joules"], 12 * (0.1 * 66 / 1e6 + 0.2 * 66 / 0.8 / 1e6))
+    assert told["energy"] == "radiated, and circuits as given"
+
+
+def test_compare_has_columns_for_time_and_energy(folder: Path) -> None:
+    done = run("compare", "runs/plain", "runs/radio", "--target", "1e6", "--figure", "c.png", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    heading = next(one for one in done.stdout.splitlines() if one.strip().startswith("run "))
+    assert heading.split()[-3:] == ["uses", "s", "mJ"]
+    plain, radio = (one.split() for one in done.stdout.splitlines() if one.split()[:1] in (["plain"], ["radio"]))
+    assert plain[-3:] == ["1", "-", "-"]
+    assert radio[-3:] == ["5", "0.000412", "0.0066"]
+    assert (folder / "c.png").stat().st_size > 10_000
+    (first, second) = json.loads(run("compare", "runs/plain", "runs/radio", "--json", cwd=folder).stdout)["runs"]
+    assert (first["radio"], first["air_seconds"], first["joules"]) == (None, None, None)
+    assert second["radio"] == "own-slot, half duplex"
+    (alone,) = json.loads(run("compare", "runs/plain", "--json", cwd=folder).stdout)["runs"]
+    assert not {"radio", "air_seconds", "joules"} & set(alone)
+
+
+def test_a_page_is_made_and_the_run_is_certified(folder: Path) -> None:
+    done = run("report", "runs/plain", "runs/radio", "-o", "page.html", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "time on the air, s" in (folder / "page.html").read_text()
+    assert json.loads(run("certify", "runs/radio", "--json", cwd=folder).stdout)["verdict"] == "kept"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["algorithm.name=dp-dsgd"], "the setup has a radio, and dp-dsgd does not send over it"),
+        (["algorithm.name=orthogonal"], "the setup has a radio, and orthogonal does not send over it"),
+        (["algorithm.name=mped2fl", "schedule.rounds=3"], "radio"),
+    ],
+)
+def test_methods_that_are_not_made_for_it_are_refused(folder: Path, settings: list[str], words: str) -> None:
+    changed = [word for one in settings for word in ("--set", one)]
+    message = refused(run("run", "radio.toml", "--out", "refused", *changed, cwd=folder))
+    assert words in message
+    assert "power-controlled" in message
+    assert not (folder / "refused").exists()
+
+
+def test_rounds_that_a_method_has_not_are_refused(folder: Path) -> None:
+    done = run(
+        "run",
+        "plain.toml",
+        "--out",
+        "refused",
+        "--set",
+        "schedule.rounds=2",
+        "--set",
+        "algorithm.name=dsgd",
+        cwd=folder,
+    )
+    assert "schedule.rounds is 2, and dsgd has no further mixing rounds" in refused(done)
