@@ -4,7 +4,8 @@ Every number comes from the engine that trains; nothing is downloaded. It prints
 
 Run it:       python examples/radio_plots.py                   (a few minutes; writes radio/*.png)
 Elsewhere:    python examples/radio_plots.py --out docs/images/radio
-A quick try:  python examples/radio_plots.py --quick           (coarse, in seconds)
+A quick try:  python examples/radio_plots.py --quick           (coarse, in less than a minute)
+One of them:  python examples/radio_plots.py --only fading
 """
 
 import argparse
@@ -74,26 +75,19 @@ WAYS = (
     Way("referenced, half duplex", replace(FADING, access="referenced"), 1, style.LOOKS[2]),
     Way("digital, 6 bits", replace(FADING, access="digital"), 1, style.LOOKS[3]),
 )
-PATIENT = Way("referenced, 2 rounds", replace(FADING, access="referenced"), 2, style.LOOKS[4])
 
 
 def main() -> None:
     """All plots."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("radio"), help="folder of the plots")
-    parser.add_argument("--quick", action="store_true", help="coarse, in seconds")
+    parser.add_argument("--quick", action="store_true", help="coarse, in less than a minute")
+    parser.add_argument("--only", nargs="+", choices=PLOTS, default=list(PLOTS), help="these plots")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     size = QUICK if given.quick else FULL
-    plots: dict[str, Callable[[Size], Figure]] = {
-        "access": access_plot,
-        "time-and-energy": time_and_energy_plot,
-        "slots": slots_plot,
-        "fading": fading_plot,
-        "compensation": compensation_plot,
-    }
-    for name, plot in plots.items():
-        mc.figures.save(plot(size), given.out / f"{name}.png")
+    for name in given.only:
+        mc.figures.save(PLOTS[name](size), given.out / f"{name}.png")
         print(f"-> {given.out / name}.png\n", flush=True)
 
 
@@ -137,12 +131,14 @@ def access_plot(size: Size) -> Figure:
         print(f"  {way.label:24}", " ".join(f"{value:.3f}" for value in reached[way.label]))
         _line(axes, snr, np.array(reached[way.label]), way.look, way.label)
     later = 10 * math.log10(NODES - 1)
-    aligned, own = (np.array(reached[way.label]) for way in WAYS[:2])
-    shown = slice(None) if len(snr) < 3 else slice(0, -1)
-    axes.plot((snr + later)[shown], aligned[shown], color=style.INK, linewidth=0.7, alpha=0.6)
-    words = f"aligned, {later:.1f} dB later"
-    axes.annotate(words, (0.98, 0.05), xycoords="axes fraction", ha="right", fontsize=7, color=style.INK)
-    print(f"  own slot comes {_shift(snr, aligned, own):.1f} dB after aligned; 10 lg d is {later:.1f} dB")
+    aligned, _ = (np.array(reached[way.label]) for way in WAYS[:2])
+    noisy = WAYS[1]._replace(radio=replace(WAYS[1].radio, hold_below=0.0))
+    without = np.array([curve(trained(noisy, one, problem, size))[-1] for one in snr])
+    print(f"  {'own slot, hold_below = 0':24}", " ".join(f"{value:.3f}" for value in without))
+    axes.plot(snr, without, color=WAYS[1].look.colour, linewidth=0.8, alpha=0.7, label="own slot, weak pilots used")
+    axes.plot(snr + later, aligned, color=style.INK, linewidth=0.6, label=f"aligned, {later:.1f} dB later")
+    for words, own in (("own slot", np.array(reached["own slot"])), ("own slot, hold_below = 0", without)):
+        print(f"  {words} comes {_shift(snr, aligned, own):.1f} dB after aligned; 10 lg d is {later:.1f} dB")
     axes.set_xlim(snr.min() - 1, snr.max() + 1)
     axes.set(xlabel="SNR of a mean link, dB", ylabel="test accuracy")
     style.legend(figure, *axes.get_legend_handles_labels(), loc="outside upper center", ncols=2)
@@ -163,7 +159,7 @@ def time_and_energy_plot(size: Size) -> Figure:
     half = Way("aligned, half duplex", replace(ideal.radio, duplex="half"), 1, style.LOOKS[5])
     figure, panels = style.column(4.4, rows=2)
     print(f"at {snr_db:g} dB, 1 MHz: slots a round, seconds and millijoules (all nodes) of the run, accuracy")
-    for way in (ideal, half, *others, PATIENT):
+    for way in (ideal, half, *others):
         result = trained(way, snr_db, problem, size)
         epoch = np.asarray(result.metrics["epoch"], np.float64)
         seconds, energy, number = _price(network, way, problem.dim)
@@ -273,33 +269,53 @@ def fading_plot(size: Size) -> Figure:
 
 
 def compensation_plot(size: Size) -> Figure:
-    """Distance from the optimum where receivers err in what they divide by."""
+    """Distance from the optimum where receivers err in what they divide by, with and without a common reference."""
     print(f"the same without fading, against the std of a relative error of compensation: {size.errors}")
-    found = np.array(
-        [
-            [distance(seed, mc.Radio(compensation_error=one), "perron", size.quadratic_epochs) for one in size.errors]
-            for seed in range(size.networks)
-        ]
-    )
-    middle = np.median(found, axis=0)
-    print("  median    ", " ".join(f"{one:.4f}" for one in middle))
-    print("  worst     ", " ".join(f"{one:.4f}" for one in found.max(axis=0)))
-    figure, (axes,) = style.column(2.4)
+    figure, (axes,) = style.column(2.6)
     shown = np.array(size.errors) > 0
     at = 100 * np.array(size.errors)[shown]
-    _line(axes, at, middle[shown], style.LOOKS[0], "median")
-    _line(axes, at, found.max(axis=0)[shown], style.LOOKS[1], "worst")
+    for every, look in ((0, style.LOOKS[1]), (20, style.LOOKS[0])):
+        label = f"reference renewed every {every} epochs" if every else "no common reference"
+        found = np.array(
+            [
+                [
+                    distance(
+                        seed, mc.Radio(compensation_error=one, recentre_every=every), "perron", size.quadratic_epochs
+                    )
+                    for one in size.errors
+                ]
+                for seed in range(size.networks)
+            ]
+        )
+        middle, worst = np.median(found, axis=0), found.max(axis=0)
+        print(f"  {label}: median", *(f"{one:.4f}" for one in middle), "worst", *(f"{one:.4f}" for one in worst))
+        _line(axes, at, middle[shown], look, label)
+        axes.fill_between(at, found.min(axis=0)[shown], worst[shown], color=look.colour, alpha=0.15, lw=0)
     axes.set(xlabel="error of compensation, %", ylabel="distance to $x^*$", xscale="log", yscale="log")
     axes.set_xticks(at, [f"{one:g}" for one in at])
     axes.set_xticks([], minor=True)
-    style.legend(axes, loc="upper left")
+    style.legend(figure, *axes.get_legend_handles_labels(), loc="outside upper center")
     return figure
 
 
 def _line(axes: Axes, at: Floats, values: Floats, look: style.Look, label: str) -> None:
-    shape = {"color": look.colour, "linestyle": look.dashes, "linewidth": 1.2, "marker": look.marker, "markersize": 3}
-    axes.plot(at, values, label=label, **shape)
+    shape: dict[str, Any] = {
+        "color": look.colour,
+        "linestyle": look.dashes,
+        "linewidth": 1.2,
+        "marker": look.marker,
+        "markersize": 3,
+    }
+    axes.plot(at, values, label=label, markevery=max(1, len(at) // 8), **shape)
 
+
+PLOTS: dict[str, Callable[[Size], Figure]] = {
+    "access": access_plot,
+    "time-and-energy": time_and_energy_plot,
+    "slots": slots_plot,
+    "fading": fading_plot,
+    "compensation": compensation_plot,
+}
 
 if __name__ == "__main__":
     main()

@@ -20,6 +20,7 @@ SAYS = {
     "own_channel": "fading, with receiver noise: ",
 }
 NEEDS_MORE = {"ray_tracer"}  # than is installed here
+TAKES_MINUTES = {"radio_plots"}  # unless it is asked to be quick
 
 
 def call(*words: str, folder: Path, path: str = "") -> str:
@@ -35,13 +36,28 @@ def call(*words: str, folder: Path, path: str = "") -> str:
     return done.stdout
 
 
+def test_some_plots_of_a_radio_are_made_quickly(tmp_path: Path) -> None:
+    plots = str(ROOT / "examples" / "radio_plots.py")
+    said = call(plots, "--quick", "--out", "plots", "--only", "slots", "compensation", folder=tmp_path)
+    assert "reference renewed every 20 epochs: median" in said
+    assert {path.stem for path in (tmp_path / "plots").glob("*.png")} == {"slots", "compensation"}
+
+
+@pytest.mark.slow
+def test_all_plots_of_a_radio_are_made(tmp_path: Path) -> None:
+    said = call(str(ROOT / "examples" / "radio_plots.py"), "--quick", "--out", "plots", folder=tmp_path)
+    assert "dB after aligned; 10 lg d is 9.5 dB" in said
+    names = {"access", "compensation", "fading", "slots", "time-and-energy"}
+    assert {path.stem for path in (tmp_path / "plots").glob("*.png")} == names
+
+
 @pytest.mark.parametrize("name", SAYS)
 def test_an_example_runs_as_it_stands(name: str, tmp_path: Path) -> None:
     assert SAYS[name] in call(str(ROOT / "examples" / f"{name}.py"), folder=tmp_path)
 
 
 def test_every_example_is_tried() -> None:
-    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(SAYS) | NEEDS_MORE
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(SAYS) | NEEDS_MORE | TAKES_MINUTES
 
 
 def test_the_array_of_a_ray_tracer_becomes_a_channel(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ slot for each, in which phases need to agree at that one alone.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -221,7 +221,7 @@ def slots_figure(listed: Sequence[Way], duels: Sequence[Duel]) -> Figure:
         )
         for at, one, label, place in lines:
             look = style.LOOKS[place]
-            shown = {"color": look.colour, "linestyle": look.dashes, "linewidth": 1.1, "label": label}
+            shown: dict[str, Any] = {"color": look.colour, "linestyle": look.dashes, "linewidth": 1.1, "label": label}
             axes.plot(at, one.mean, marker=look.marker, markersize=3, markevery=max(1, len(at) // 8), **shown)
             axes.fill_between(at, one.mean - one.spread, one.mean + one.spread, color=look.colour, alpha=0.15, lw=0)
         style.title(axes, rf"$\epsilon_{{\max}}={duel.budget:g}$")
