@@ -70,7 +70,7 @@ def test_the_chapter_has_table_picture_and_curves_of_the_same_runs() -> None:
     assert [row[3] for row in table.rows] == ["1", "4", "4", "4"]
     assert [row[2] for row in table.rows] == ["no", "yes", "yes", "yes"]
     assert picture.name == table.name == "real-slots"
-    assert "Alg. 1, full duplex, impossible here" in picture.figure.legends[0].get_texts()[0].get_text()
+    assert "Alg. 1, 1 slot (impossible)" in picture.figure.legends[0].get_texts()[0].get_text()
     headings, columns = chapter.curves["real-slots-1"]
     [ours] = [run for run in listed if (run.setting.group, run.setting.algorithm) == ("published", OURS)][:1]
     np.testing.assert_allclose(columns[:, headings.index("slots")], 4 * ours.result.metrics["epoch"])

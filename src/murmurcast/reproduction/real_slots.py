@@ -212,12 +212,12 @@ def slots_figure(listed: Sequence[Way], duels: Sequence[Duel]) -> Figure:
     ideal, best = listed[0], buildable(listed)
     figure, panels = style.column(1.9 * len(duels) + 0.5, rows=len(duels))
     for axes, duel in zip(panels, duels, strict=True):
-        no = "" if ideal.possible else ", impossible here"
+        no = "" if ideal.possible else " (impossible)"
         lines = (
-            (duel.ours.epochs * ideal.slots, duel.ours, f"Alg. 1, full duplex{no}", 4),
+            (duel.ours.epochs * ideal.slots, duel.ours, f"Alg. 1, {ideal.slots} slot{no}", 4),
             (duel.ours.epochs * best.slots, duel.ours, f"Alg. 1, {best.slots} slots", 0),
             (duel.rival.uses, duel.rival, "mPED$^2$FL", 1),
-            (duel.matched.uses, duel.matched, "mPED$^2$FL, longer steps", 2),
+            (duel.matched.uses, duel.matched, "mPED$^2$FL, long steps", 2),
         )
         for at, one, label, place in lines:
             look = style.LOOKS[place]
