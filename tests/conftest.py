@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -73,6 +74,47 @@ def _keep_all_programs(folder: Path) -> None:
 @pytest.fixture
 def make_network() -> MakeNetwork:
     return asymmetric_network
+
+
+# Of these, which take minutes together, every nth case is tried by default, and all with the slow tests.
+_EVERY_NTH = {
+    "algorithms/test_accounts.py::test_an_untouched_run_is_kept_and_costs_what_was_on_the_air": 3,
+    "algorithms/test_observed.py::test_nobody_learns_more_than_is_certified": 2,
+    "algorithms/test_observed.py::test_weights_and_noise_are_those_that_the_channel_delivers": 3,
+    "algorithms/test_radio_accounts.py::test_an_untouched_run_is_kept_and_costs_what_the_budget_says": 3,
+    "audits/test_audit.py::test_faults_are_caught": 2,
+    "audits/test_audit.py::test_records_of_real_data_at_the_mixed_point": 2,
+    "audits/test_controls.py::test_noise_that_is_not_as_claimed_is_caught": 3,
+    "audits/test_controls_of_methods.py::test_a_broken_promise_is_caught": 3,
+    "audits/test_controls_of_methods.py::test_what_holds_against_an_eavesdropper_does_not_hold_against_those_who_know_"
+    "the_pairs": 2,
+    "audits/test_controls_of_radio.py::test_under_fading_it_is_the_budgets": 4,
+    "audits/test_overheard.py::test_a_public_turn_of_phase_is_the_one_that_receivers_hear": 2,
+    "certificates/test_forged_folders.py::test_a_forged_folder_is_refused": 2,
+    "certificates/test_forged_folders.py::test_a_forged_folder_of_another_kind_is_refused": 3,
+    "certificates/test_forged_folders.py::test_an_honest_run_is_accepted": 4,
+    "cli/test_certify.py::test_edits_with_fresh_hashes": 3,
+    "experiments/test_rank.py::test_equal_steps_move_the_mean_model_equally_far": 3,
+    "fuzz/test_run_folders.py::test_names_are_shown_and_not_obeyed": 3,
+    "planning/test_solve.py::test_alpha_for_given_noise_meets_the_total_budget": 3,
+    "privacy/test_amplification.py::test_lies_between_the_diagnostic_and_the_certificate": 2,
+    "privacy/test_gaussian.py::test_dp_accounting_agrees_on_composition": 3,
+    "privacy/test_linear.py::test_diagnostic_stays_below_the_certificate": 2,
+    "reports/test_charts.py::test_epsilon_from_the_ledger_is_the_plans": 2,
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks repetitions as slow."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        name = item.nodeid.split("[")[0].removeprefix("tests/")
+        if name not in _EVERY_NTH or item.get_closest_marker("slow"):
+            continue
+        if seen[name] % _EVERY_NTH[name]:
+            item.add_marker(pytest.mark.slow)
+        seen[name] += 1
 
 
 def slow_but_every(nth: int, cases: Iterable[Any]) -> list[Any]:

@@ -62,7 +62,7 @@ def parameters(values: Any, dim: int) -> FloatArray:
 ANALOG = list(product(("aligned", "own-slot", "referenced"), ("none", "iid", "jakes"), (4, 5), (0.0, 2.0)))
 
 
-@pytest.mark.parametrize(("access", "fading", "dim", "dense_from"), slow_but_every(5, ANALOG))
+@pytest.mark.parametrize(("access", "fading", "dim", "dense_from"), slow_but_every(11, ANALOG))
 def test_what_is_delivered_is_the_matrix_form(
     access: str, fading: str, dim: int, dense_from: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

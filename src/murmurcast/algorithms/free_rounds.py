@@ -127,7 +127,7 @@ def require_free_rounds(ledger: LedgerTables, draws: str) -> str:
 
     They send m itself: as loud as the model was, over the same links, mixed by the same factors.
     """
-    expected = _further(ledger)
+    expected = further_rounds(ledger)
     renewed = {common_reference.NAME: "none"} if _is_referenced(ledger) else {}
     ledger.require_rounds(model=draws, **dict.fromkeys(expected, "none"), **renewed)
     links = ledger.links("model")
@@ -143,7 +143,7 @@ def require_free_rounds(ledger: LedgerTables, draws: str) -> str:
 
 def tables_of_free_rounds(ledger: LedgerTables, passed: tuple[str, ...]) -> tuple[str, ...]:
     """The tables that mix: of all rounds, and of what further ones send."""
-    further = _further(ledger)
+    further = further_rounds(ledger)
     mixing = (f"{name}_receiving_{factor}" for name in ("model", *further) for factor in MixingTables._fields)
     reference = common_reference.require_reference(ledger) if _is_referenced(ledger) else ()
     return (*mixing, *(f"{name}_sending_{table}" for name in further for table in passed), *reference)
@@ -153,7 +153,7 @@ def _is_referenced(ledger: LedgerTables) -> bool:
     return ledger.text("rounds").split()[-1:] == [common_reference.NAME]
 
 
-def _further(ledger: LedgerTables) -> list[str]:
+def further_rounds(ledger: LedgerTables) -> list[str]:
     """Names of as many further rounds as the ledger has."""
     count = len(ledger.text("rounds").split()) - 1 - _is_referenced(ledger)
     return [f"mixing{number}" for number in range(2, count + 2)]
@@ -167,7 +167,7 @@ def require_mixed_by_channel(ledger: LedgerTables) -> None:
     scale = ledger.per_epoch("model_sending_scale")
     if not (scale > 0).all():
         ledger.refuse("has a 0 in model_sending_scale")
-    for name in ledger.text("rounds").split()[1:]:
+    for name in further_rounds(ledger):
         if not np.array_equal(ledger.per_epoch(f"{name}_sending_scale"), scale):
             ledger.refuse(f"has another {name}_sending_scale than model_sending_scale")
         for what in ("radio", "slots", "air_seconds"):

@@ -128,9 +128,9 @@ def following_channel(rule: Z, expected: csr_array, channels: tuple[RadioAir, ..
     influence, found = np.eye(expected.shape[0]), []
     for first in range(1, epochs + 1, _EPOCHS_AT_ONCE):
         here = np.arange(first, min(first + _EPOCHS_AT_ONCE, epochs + 1))
-        weights = channels[0].weights(here).real
+        weights = channels[0].clear_weights(here).real
         for channel in channels[1:]:
-            weights = channel.weights(here).real @ weights
+            weights = channel.clear_weights(here).real @ weights
         if rule == "predicted":
             found.append(divisor.predicted(weights, expected, share))
             continue

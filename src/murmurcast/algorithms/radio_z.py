@@ -10,6 +10,7 @@ import numpy as np
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.account import LedgerTables, gains
+from murmurcast.algorithms.free_rounds import further_rounds
 from murmurcast.algorithms.over_radio import following_channel
 from murmurcast.algorithms.tables import row_of
 from murmurcast.channels.radio_air import RadioAir
@@ -27,7 +28,7 @@ _TOLERANCE = 1e-4  # relative: means are drawn, and the channel is made, in fini
 def require_radio_z(ledger: LedgerTables, amplitude: FloatArray, last: str) -> None:
     """The z of the last round is one that a plan over this radio has: of mean weights, or following the channel."""
     z, epochs = ledger.table(f"{last}_receiving_z"), np.arange(1, ledger.epochs + 1)
-    rounds = len(ledger.text("rounds").split())
+    rounds = len(further_rounds(ledger)) + 1
     try:
         radio = Radio(**json.loads(ledger.text("model_radio")))
         power = ledger.per_node("power")
@@ -49,17 +50,9 @@ def require_radio_z(ledger: LedgerTables, amplitude: FloatArray, last: str) -> N
 
 def _following(ledger: LedgerTables, network: Network, radio: Radio, mixing: Mixing, rounds: int) -> list[FloatArray]:
     """Those that follow the channel, which is made anew as the plan made it."""
-    amplitude, scale = ledger.table("model_sending_amplitude")[0], ledger.per_epoch("model_sending_scale")
-    alpha, schedule = amplitude**2 / network.power, ledger.per_epoch("model_sending_schedule")
-    # Row 1 of the noise follows nothing yet; what fills the power there besides noise is the model.
-    std = (
-        schedule[:, None]
-        * ledger.table("model_sending_noise")[0]
-        / np.sqrt(np.maximum(1 - alpha, 1e-300) * network.power)
-    )
-    room = (1 / scale[0] ** 2 - 2 * (1 - alpha) * std[0] ** 2) / alpha
-    radius = float(np.sqrt(max(0.0, float(room.min()))))
-    split = Split(alpha, std, mixing.normaliser, 2, radius, rounds)  # of a model of two numbers: only r^2/m matters
+    alpha = ledger.table("model_sending_amplitude")[0] ** 2 / network.power
+    # With clear pilots weights do not depend on how loud nodes are, so any noise and any model will do.
+    split = Split(alpha, np.ones((ledger.epochs, ledger.nodes)), mixing.normaliser, 2, 1.0, rounds)
     seconds = float(ledger.number("model_air_seconds"))
     doppler = radio.doppler_hz * (seconds + radio.compute_seconds)
     found = physics(network, radio, split)._replace(doppler=doppler)

@@ -253,9 +253,13 @@ class RadioAir:
         weights, noise = self._found(epochs, self.physics.noise)
         return Realised(weights, np.sqrt(self.physics.noise / 2) * noise)
 
+    def clear_weights(self, epochs: NDArray[np.int64]) -> NDArray[np.complex128]:
+        """[epochs, receiver, sender] the weights that clear pilots would make: they do not depend on how loud it is."""
+        return self._found(epochs, np.zeros_like(self.physics.noise))[0]
+
     def sums(self, epochs: NDArray[np.int64]) -> NDArray[np.complex128]:
         """[epochs, receiver, sender] what arrives at every antenna at once, on any scale; also where a node holds."""
-        found = self._found(epochs, np.zeros_like(self.physics.noise))[0]
+        found = self.clear_weights(epochs)
         found[:, np.arange(found.shape[1]), np.arange(found.shape[1])] = 0
         return found
 
