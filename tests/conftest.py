@@ -104,9 +104,19 @@ _EVERY_NTH = {
 }
 
 
+# Begun first, so that no process is left alone with one of them at the end.
+_LONGEST = (
+    *("test_docs.py", "audits/test_audit.py", "audits/test_controls.py", "certificates/test_forged_folders.py"),
+    *("cli/test_run.py", "experiments/test_rank.py", "cli/test_audit.py", "fuzz/test_run_folders.py"),
+    *("runs/test_run.py", "algorithms/test_over_radio.py", "test_examples.py", "recorded/test_recorded.py"),
+)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks repetitions as slow."""
+    """Puts the longest files first, and marks repetitions as slow."""
+    order = {f"tests/{name}": place for place, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: order.get(item.nodeid.split("::")[0], len(order)))
     seen: Counter[str] = Counter()
     for item in items:
         name = item.nodeid.split("[")[0].removeprefix("tests/")

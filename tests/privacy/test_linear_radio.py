@@ -208,8 +208,6 @@ def test_all_rounds_that_are_heard_count(count: int, silent: bool, members: tupl
     assert (turning <= upper * (1 + 1e-9)).all()
     assert (lower <= upper * (1 + 1e-9)).all()
     assert (upper <= everybody * (1 + 1e-6)).all()
-    if count > 1:
-        assert (found >= linear_radio.common_direction_of(rounds[:1], members, noise, push) * 0).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
