@@ -161,6 +161,7 @@ class RadioAir:
 
     def deliver(self, lists: Lists, sent: jax.Array, moment: Moment, exchange: Exchange) -> tuple[Any, Hear]:
         """Every receiver's mixed point."""
+        import jax
         import jax.numpy as jnp
 
         draws, scale = self._draws(moment.epoch, lists), self._scale(moment.epoch, lists)
@@ -172,10 +173,16 @@ class RadioAir:
         if lists.signals.shape[1] == len(signals):  # everybody is listed
             heard = both.reshape(-1, len(signals)) @ signals.reshape(len(signals), -1)
             sums = heard.reshape(len(sent), 2, *sent.shape[1:])
-            return Arriving(sums, None, own, sent, std, moment.numbers), lambda one: _mixed(one, one.sums, moment)
+            return Arriving(sums, None, own, sent, std, moment.numbers), lambda one: _mixed(
+                one, one.sums[0] + quarter_turn(one.sums[1]), moment
+            )
+
+        turned = jax.vmap(quarter_turn)(signals)
 
         def hear(one: Arriving) -> jax.Array:
-            return _mixed(one, jnp.tensordot(one.sums, signals[one.signals], axes=1), moment)
+            # Two products: one with a matrix of two rows is slower in XLA.
+            real = jnp.tensordot(one.sums[0], signals[one.signals], axes=1)
+            return _mixed(one, real + jnp.tensordot(one.sums[1], turned[one.signals], axes=1), moment)
 
         return Arriving(both, lists.signals, own, sent, std, moment.numbers), hear
 
@@ -311,9 +318,8 @@ class RadioAir:
         return (epoch - 1) * self.rounds + self.round_number
 
 
-def _mixed(one: Arriving, sums: jax.Array, moment: Moment) -> jax.Array:
-    """[seeds, ...] one receiver's mixed point, from its two sums."""
-    heard = sums[0] + quarter_turn(sums[1])  # the sum is turned, not every signal in it
+def _mixed(one: Arriving, heard: jax.Array, moment: Moment) -> jax.Array:
+    """[seeds, ...] one receiver's mixed point, from what it heard."""
     mixed: jax.Array = heard + one.own * one.sent + one.noise * moment.noise(one.number)
     return mixed
 
