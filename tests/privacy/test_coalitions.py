@@ -48,6 +48,18 @@ def test_every_receiver_and_every_pair(seed: int) -> None:
     assert (found.pair_mu <= certified * (1 + 1e-8)).all()
 
 
+def test_equals_but_for_rounding_are_named_in_their_order() -> None:
+    """A processor's last digits must not decide whom a plan names."""
+    weights, noise, push, _ = setting(0, epochs=5, nodes=5)
+
+    def learnt(members: tuple[int, ...]) -> np.ndarray:
+        return np.array([0.0 if node in members else len(members) + 1e-14 * sum(members) for node in range(5)])
+
+    named = collusion(weights, noise, push, learnt=learnt)
+    assert named.worst_receiver.tolist() == [1, 0, 0, 0, 0]
+    assert named.pair.tolist() == [[1, 2], [0, 2], [0, 1], [0, 1], [0, 1]]
+
+
 def test_receivers_that_are_no_neighbours_learn_too() -> None:
     plan = mc.plan(
         mc.topologies.path(4, seed=2), mc.ClippedGradients(clip=1.0), mc.Budget(epsilon=2.0), mc.Schedule(epochs=12)

@@ -19,6 +19,7 @@ from murmurcast.privacy import linear
 QUICK = 1.0  # seconds for all of it, unless everything is asked for
 _FOR_RECEIVERS = 0.75  # of them
 _PER_EPOCH, _PER_PRODUCT = 1.5e-4, 2.2e-10  # seconds an epoch, and per nodes^3, on a core with nothing else to do
+_ROUNDING = 1e-9  # relative; who learns equally much, but for rounding, is named in the same order on every processor
 
 
 class Collusion(NamedTuple):
@@ -48,8 +49,7 @@ class Collusion(NamedTuple):
         """[nodes] the receiver, of those tried, that learns most of a node; -1 where none was tried."""
         if not self.receivers:
             return np.full(len(self.pair), -1)
-        found = np.array(self.receivers)[np.argmax(self.single_mu, axis=0)]
-        return np.where(self.worst_single_mu > 0, found, -1)
+        return _most_learnt(self.receivers, self.single_mu)
 
     @property
     def worst_single_mu(self) -> FloatArray:
@@ -122,7 +122,7 @@ def collusion(
     for place, (members, found) in enumerate(
         zip(coalitions, side_by_side(of_members, coalitions), strict=True), len(receivers)
     ):
-        more = found > pair_mu
+        more = found > pair_mu * (1 + _ROUNDING)
         pair[more], pair_mu[more] = members, found[more]
         on_coalition(place + 1, of)
     return Collusion(receivers, single, len(candidates), all_pairs, pair, pair_mu)
@@ -142,8 +142,15 @@ def _with_anybody(
     pair, pair_mu = np.full((nodes, 2), -1), np.zeros(nodes)
     if possible and receivers:
         pair_mu = single.max(axis=0)
-        pair[:, 0] = np.where(pair_mu > 0, np.array(receivers)[np.argmax(single, axis=0)], -1)
+        pair[:, 0] = _most_learnt(receivers, single)
     return pair, pair_mu
+
+
+def _most_learnt(receivers: tuple[int, ...], single: FloatArray) -> "np.typing.NDArray[np.int64]":
+    """[nodes] who of the receivers learns most of a node, the first of equals; -1 where nobody learns anything."""
+    most = single.max(axis=0)
+    first = np.argmax(single >= most * (1 - _ROUNDING), axis=0)
+    return np.where(most > 0, np.array(receivers)[first], -1)
 
 
 def likely_seconds(nodes: int, epochs: int) -> float:
@@ -181,6 +188,6 @@ def _likeliest(shares: FloatArray, importance: "np.typing.NDArray[np.int64]", co
     """Candidates, so many: the best for the first target, the best for the next, and so on round and round."""
     if count >= len(shares):
         return list(range(len(shares)))
-    ranked = np.argsort(-shares, axis=0, kind="stable")
+    ranked = np.argsort(-np.round(shares, 9), axis=0, kind="stable")
     in_turn = (int(candidate) for row in ranked for candidate in row[importance])
     return list(islice(dict.fromkeys(in_turn), count)) if count else []
