@@ -29,10 +29,10 @@ choose: $(READY)
 	$(BIN)/python -m murmurcast.reproduction.tune_schedule
 
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -m slow --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m slow --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 # Any of these browsers will do; where there is none, Debian's is installed.
 CHROMIUM = command -v chromium || command -v chromium-browser || command -v google-chrome
