@@ -161,7 +161,6 @@ class RadioAir:
 
     def deliver(self, lists: Lists, sent: jax.Array, moment: Moment, exchange: Exchange) -> tuple[Any, Hear]:
         """Every receiver's mixed point."""
-        import jax
         import jax.numpy as jnp
 
         draws, scale = self._draws(moment.epoch, lists), self._scale(moment.epoch, lists)
@@ -177,12 +176,10 @@ class RadioAir:
                 one, one.sums[0] + quarter_turn(one.sums[1]), moment
             )
 
-        turned = jax.vmap(quarter_turn)(signals)
-
         def hear(one: Arriving) -> jax.Array:
-            # Two products: one with a matrix of two rows is slower in XLA.
-            real = jnp.tensordot(one.sums[0], signals[one.signals], axes=1)
-            return _mixed(one, real + jnp.tensordot(one.sums[1], turned[one.signals], axes=1), moment)
+            neighbours = signals[one.signals]  # read once for both parts: what costs is memory
+            real, imaginary = (jnp.tensordot(part, neighbours, axes=1) for part in one.sums)
+            return _mixed(one, real + quarter_turn(imaginary), moment)
 
         return Arriving(both, lists.signals, own, sent, std, moment.numbers), hear
 
@@ -331,7 +328,7 @@ def quarter_turn(values: jax.Array) -> jax.Array:
     flat = values.reshape(len(values), -1)
     size = flat.shape[-1]
     pairs = jnp.pad(flat, ((0, 0), (0, size % 2))).reshape(len(values), -1, 2)
-    turned = jnp.stack([-pairs[..., 1], pairs[..., 0]], axis=-1)
+    turned = jnp.flip(pairs, axis=-1) * jnp.asarray([-1, 1], pairs.dtype)
     return turned.reshape(len(values), -1)[:, :size].reshape(values.shape)
 
 
