@@ -46,6 +46,19 @@ def test_noise_is_standard_normal_and_a_wrong_scale_is_rejected(dtype: str) -> N
         assert not is_standard_normal(0.95 * one)
 
 
+def test_receivers_noise_is_normal_of_variance_one_and_the_same_in_both_precisions() -> None:
+    keys = noise.receiver_key(jnp.asarray(noise.roots((7,))), 3, 1)
+    exact = np.asarray(noise.coarse_normal(noise.stream(keys, 200_000), 2, "float32"), np.float64)
+    assert stats.kstest(exact, "norm").pvalue > 1e-3
+    assert stats.kstest(1.01 * exact, "norm").pvalue < 1e-3
+    assert exact.var() == pytest.approx(1, abs=0.01)
+    assert np.abs(exact).max() > 4
+    with jax.enable_x64(True):
+        wide = np.asarray(noise.coarse_normal(noise.stream(keys, 200_000), 2, "float64"))
+    assert wide.dtype == np.float64
+    np.testing.assert_allclose(wide, exact, rtol=1e-6, atol=1e-9)
+
+
 def test_nodes_and_epochs_are_independent() -> None:
     rows = drawn().reshape(EPOCHS * NODES, DIM)
     correlation = rows @ rows.T / DIM

@@ -323,13 +323,16 @@ def _mixed(one: Arriving, heard: jax.Array, moment: Moment) -> jax.Array:
 
 def quarter_turn(values: jax.Array) -> jax.Array:
     """[seeds, ...] models of any shape times i, where u = v[0::2] + i v[1::2]."""
+    import jax
     import jax.numpy as jnp
 
     flat = values.reshape(len(values), -1)
-    size = flat.shape[-1]
-    pairs = jnp.pad(flat, ((0, 0), (0, size % 2))).reshape(len(values), -1, 2)
-    turned = jnp.flip(pairs, axis=-1) * jnp.asarray([-1, 1], pairs.dtype)
-    return turned.reshape(len(values), -1)[:, :size].reshape(values.shape)
+    # By shifts, which stay in one flat loop together with the noise: any other order of pairs keeps XLA from using the
+    # processor's vectors, and takes three times as long.
+    nothing = flat.dtype.type(0)
+    behind, before = (jax.lax.pad(flat, nothing, [(0, 0, 0), ends]) for ends in ((-1, 1, 0), (1, -1, 0)))
+    even = jax.lax.broadcasted_iota(jnp.int32, flat.shape, 1) % 2 == 0
+    return jnp.where(even, -behind, before).reshape(values.shape)
 
 
 def _all_senders(sender: NDArray[Any], receiver: NDArray[Any], filled_nodes: int) -> NDArray[np.int64]:

@@ -351,7 +351,7 @@ def _drawn(
 def _receiver_noise(this: _Run, number: int, roots: jax.Array, epoch: jax.Array) -> Any:
     def of(receiver: jax.Array) -> jax.Array:
         keys = noise.receiver_key(roots, epoch, number)
-        drawn = noise.normal(noise.stream(keys, this.problem.dim), receiver, this.dtype)
+        drawn = noise.coarse_normal(noise.stream(keys, this.problem.dim), receiver, this.dtype)
         return drawn.reshape(len(roots), *this.problem.shape)
 
     return of

@@ -9,6 +9,7 @@ For simulation only: whoever knows the seed knows the noise, and float32 normals
 
 import math
 from enum import IntEnum
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
@@ -94,6 +96,23 @@ def normal(stream: Stream, number: ArrayLike, dtype: DTypeLike) -> jax.Array:
     """[seeds x size] standard normal draws of a node, or of a link or pair by its number."""
     kind = np.dtype(dtype)
     return kind.type(math.sqrt(2)) * jax.lax.erf_inv(_between_minus_one_and_one(stream, number, kind))
+
+
+def coarse_normal(stream: Stream, number: ArrayLike, dtype: DTypeLike) -> jax.Array:
+    """[seeds x size] normal draws of variance 1 from 65,536 equally likely values: receivers' noise, never a signal's.
+
+    As fine as a receiver's converter; no promise rests on them. Looking a value up takes a third of the time of
+    inverting the error function.
+    """
+    left, right = _threefry(stream.left, stream.right, jnp.asarray(number).astype(jnp.uint32), stream.coordinate)
+    return jnp.asarray(_quantiles(), dtype)[(left ^ right) >> jnp.uint32(16)]
+
+
+@cache
+def _quantiles() -> NDArray[np.float64]:
+    """[65536] the middles of as many equally likely parts of the normal law, scaled to variance 1."""
+    middles = ndtri((np.arange(2**16) + 0.5) / 2**16)
+    return np.asarray(middles / np.sqrt(np.mean(middles**2)))
 
 
 def laplace(stream: Stream, number: ArrayLike, dtype: DTypeLike) -> jax.Array:
