@@ -21,7 +21,7 @@ from murmurcast.planning.warnings import without_meaning
 from murmurcast.privacy import settings_chosen
 from murmurcast.privacy.best_guess import best_guess
 from murmurcast.privacy.certificate import unit_in_words
-from murmurcast.privacy.conversion import EXACT, Curve, note
+from murmurcast.privacy.conversion import Curve, note
 from murmurcast.runs.result import Result, listed
 
 Verdict = Literal["kept", "broken", "nothing is promised"]
@@ -227,9 +227,12 @@ def _said_of_all(accounts: list[RunAccount], *, kept: bool) -> str:
 
 
 def _common(curves: list[Curve]) -> Curve:
-    """For runs together: Gaussian noise meets the discrete Gaussian's bound too, so it serves where both occur."""
+    """For runs together: Gaussian noise meets the discrete Gaussian's bound too, so it serves where both occur.
+
+    Laplace noise meets the Gaussian's curve, and a better one of its own where all runs have it.
+    """
     if all(curve.source == "seeded" for curve in curves):
-        return EXACT
+        return Curve(laplace=all(curve.laplace for curve in curves))
     return Curve("secure", samples=sum(curve.samples for curve in curves))
 
 
