@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from murmurcast.certificates.ledger import Ledger
+from murmurcast.certificates.ledger import Ledger, said
 from murmurcast.data.assumptions import LABELS, PARTITIONS, DataFacts, assumptions, facts_of_section
 from murmurcast.runs.result import Result
 
@@ -21,12 +21,13 @@ def assumed_of_data(run: Result, ledger: Ledger) -> tuple[str, ...]:
         Altered: The labels were read from the records, or ledger and experiment contradict each other.
     """
     held, told = _in_ledger(ledger), _in_experiment(run, ledger)
+    _require_fitting(run, ledger, held)
     found = [held] if told is None else [held, told]
     if any(facts.labels_are_private for facts in found):
         ledger.refuse("is of a run that read its labels from the records, on which nothing can be promised")
     if told is not None and held.partition not in ("none", "unknown"):
         _require_same(ledger, held, told)
-    # What either of them says must hold: a ledger without a word on records takes nothing back.
+    # What either of them says must hold: a problem that does not say what it holds takes nothing back.
     lines = dict.fromkeys(line for facts in found for line in assumptions(facts, ledger.text("unit")))
     return tuple(lines)
 
@@ -37,6 +38,20 @@ def _in_ledger(ledger: Ledger) -> DataFacts:
     if scaled > 1 or own_model > 1 or (classes < 2) != (labels == "values"):
         ledger.refuse("contradicts itself about its data")
     return DataFacts(partition, labels, classes, bool(scaled), bool(own_model))
+
+
+def _require_fitting(run: Result, ledger: Ledger, recorded: DataFacts) -> None:
+    """A problem of the house has the data that it learns from; one of somebody's own may have any."""
+    if recorded.own_model:
+        return
+    kind, shares_records = said(run, "problem", "kind"), recorded.partition not in ("none", "unknown")
+    fits = {
+        "Quadratic": recorded.partition == "none" and recorded.labels == "values",
+        "RidgeRegression": shares_records and recorded.labels == "values",
+        "SoftmaxRegression": shares_records and run.published.shape[2:3] == (recorded.classes,),
+    }
+    if not fits.get(kind, False):
+        ledger.refuse(f"contradicts itself about its data, from which run.json says that {kind[:60]} learnt")
 
 
 def _count(ledger: Ledger, name: str) -> int:

@@ -1,5 +1,6 @@
 """Reads a ledger, and whether all parts of its run tell one story: run.json, experiment, metrics, published models."""
 
+import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from murmurcast.runs.result import LEDGER_FORMAT, Result
 if TYPE_CHECKING:
     pass
 
+_HEADING = re.compile(r"^\s*\[(network|privacy|schedule|algorithm)\]", re.MULTILINE)  # notes of one's own have none
 _BUDGET_MET = 1e-6  # relative: how nearly a plan meets its budget
 # Where an experiment file says what the ledger says too.
 _WRITTEN = {
@@ -108,6 +110,8 @@ def _require_experiment(run: Result, ledger: Ledger) -> None:
     try:
         written: dict[str, Any] = tomllib.loads(run.experiment)
     except (ValueError, RecursionError):
+        if _HEADING.search(run.experiment):
+            refuse(ledger.run, "its experiment.toml cannot be read")
         return
     for (section, key), name in _WRITTEN.items():
         inner = written.get(section)

@@ -33,6 +33,7 @@ class Rebuilt(NamedTuple):
         info: What run.json says of such a run, as far as it could be made anew.
         is_whole: Whether the ledger is all of it, so that the run's may hold nothing else.
         evaluated: The epochs at which such a run is evaluated; () where that is not known.
+        uses: Of the channel in one epoch; None where that is not known.
         final: [seeds, nodes] metrics that the published models reach on the test part, by name.
         not_compared: A line for each thing that must be taken on trust.
     """
@@ -41,6 +42,7 @@ class Rebuilt(NamedTuple):
     info: dict[str, Any] = {}  # noqa: RUF012 - never changed
     is_whole: bool = False
     evaluated: tuple[int, ...] = ()
+    uses: int | None = None
     final: dict[str, NDArray[Any]] = {}  # noqa: RUF012 - never changed
     not_compared: tuple[str, ...] = ()
 
@@ -65,6 +67,11 @@ def require_as_rebuilt(run: Result, ledger: Ledger, rebuilt: Rebuilt) -> None:
             refuse(ledger.run, f"its {name} is {told} in run.json, and its experiment makes it {expected}")
     if rebuilt.evaluated and np.asarray(run.metrics["epoch"]).tolist() != list(rebuilt.evaluated):
         refuse(ledger.run, "the metrics are of other epochs than its experiment has evaluated")
+    if rebuilt.uses is not None and (run.metrics["channel_uses"] != rebuilt.uses * run.metrics["epoch"]).any():
+        refuse(ledger.run, f"the metrics have other channel_uses than {rebuilt.uses} in every epoch")
+    unmeasured = sorted({str(name) for name in run.metrics if str(name).startswith("published_")} - set(rebuilt.final))
+    if rebuilt.final and unmeasured:
+        refuse(ledger.run, f"the metrics have {unmeasured[0][:60]}, which its experiment does not measure")
     if rebuilt.ledger is not None:
         _require_same(ledger, rebuilt.ledger, is_whole=rebuilt.is_whole)
     for name, values in rebuilt.final.items():
