@@ -58,7 +58,7 @@ def shown(run: Result, methods: Sequence[Method] = (), rebuild: Rebuild = not_re
 
 def _why_not_certified(run: Result, methods: Sequence[Method], rebuild: Rebuild) -> str:
     try:
-        found = account_of(run, methods, rebuild)
+        account = account_of(run, methods, rebuild)
     except Altered as problem:
         return str(problem)
-    return "" if {"costs more", "costs less"}.isdisjoint(found.verdicts) else "what was sent is not what was promised"
+    return "" if {"costs more", "costs less"}.isdisjoint(account.verdicts) else "what was sent is not what was promised"
