@@ -138,6 +138,18 @@ def test_options_of_another_kind(options: dict[str, Any], words: str, way_out: s
             "problem is int, expected a problem",
             "mc.ClippedGradients",
         ),
+        (
+            lambda: mc.plan(
+                asymmetric_network(3, NODES),
+                mc.Quadratic,  # type: ignore[arg-type]
+                mc.Budget(epsilon=1.0),
+                mc.Schedule(epochs=8),
+            ),
+            "problem is the class Quadratic, expected a problem",
+            "mc.ClippedGradients",
+        ),
+        (lambda: mc.power_controlled(problem()), "plan is Quadratic, expected Plan", "plan=mc.Plan(...)"),  # type: ignore[arg-type]
+        (lambda: mc.run(claimed(), problem(), seeds=[-1]), "seed is -1, expected 0 to 4294967295", "one of these"),
         (lambda: mc.run(claimed(), problem(dim=20)), "made for 40 parameters", "plan for this problem"),
         (lambda: mc.audit(claimed(), problem(dim=20)), "made for 40 parameters", "plan for this problem"),
     ],

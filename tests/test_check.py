@@ -22,6 +22,8 @@ def test_nearest_word_or_all_of_them() -> None:
     assert _check.nearest("epsilom", ["epsilon", "delta"]) == 'did you mean "epsilon"?'
     assert _check.nearest("quux", ["epsilon", "delta"]) == "known here: delta, epsilon"
     assert _check.nearest("noise_dbm", ["normaliser", "power"]) == "known here: normaliser, power"
+    assert _check.nearest("noise_dbm", ["noise_timing", "step"]) == "known here: noise_timing, step"
+    assert _check.nearest("nonsense", ["consensus_error"]) == "known here: consensus_error"
 
 
 def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

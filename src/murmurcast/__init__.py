@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from murmurcast.audits.audit import AuditOptions as AuditOptions
     from murmurcast.audits.audit import audit as audit
     from murmurcast.audits.verdict import Audit as Audit
-    from murmurcast.certificates.compare import compare as compare
     from murmurcast.data import datasets as datasets
     from murmurcast.errors import Error as Error
     from murmurcast.errors import Infeasible as Infeasible
@@ -53,6 +52,8 @@ if TYPE_CHECKING:
     from murmurcast.experiments.load import load as load
     from murmurcast.experiments.rank import RankOptions as RankOptions
     from murmurcast.experiments.rank import rank as rank
+    from murmurcast.experiments.shown import compare as compare
+    from murmurcast.experiments.shown import report as report
     from murmurcast.network import gains as gains
     from murmurcast.network import topologies as topologies
     from murmurcast.network import weights as mixing  # noqa: F401
@@ -83,7 +84,6 @@ if TYPE_CHECKING:
     from murmurcast.radio.settings import Radio as Radio
     from murmurcast.radio.trace import ChannelTrace as ChannelTrace
     from murmurcast.reports import plots as figures  # noqa: F401
-    from murmurcast.reports.runs import report as report
     from murmurcast.runs.result import Result as Result
     from murmurcast.runs.result import load_run as load_run
     from murmurcast.runs.run import RunOptions as RunOptions
@@ -123,7 +123,7 @@ _HOME = {
     "audit": "audits.audit",
     "central_dp": "algorithms.central_dp",
     "certify": "experiments.certify",
-    "compare": "certificates.compare",
+    "compare": "experiments.shown",
     "datasets": "data.datasets",
     "decor": "algorithms.decor",
     "decor_exact_diffusion": "algorithms.decor_exact_diffusion",
@@ -162,7 +162,7 @@ _HOME = {
     "rank": "experiments.rank",
     "read_channel": "radio.channel_files",
     "read_gains": "network.files",
-    "report": "reports.runs",
+    "report": "experiments.shown",
     "row_stochastic": "algorithms.row_stochastic",
     "row_stochastic_laplace": "algorithms.row_stochastic_laplace",
     "run": "runs.run",

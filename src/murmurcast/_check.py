@@ -17,7 +17,7 @@ FloatArray = NDArray[np.float64]
 Made = TypeVar("Made")
 _SMALLEST_SHARE = 1e-12
 _SHORT = 3  # letters of a word in which one wrong letter is much
-_ALIKE = 0.6  # how much of a word must be right before another is offered: a bad guess is worse than a list
+_ALIKE = 0.7  # how much of a word must be right before another is offered: a bad guess is worse than a list
 
 
 def by_name(made: type[Made]) -> type[Made]:

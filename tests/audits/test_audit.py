@@ -197,6 +197,8 @@ def test_minibatches_are_granted_to_the_attacker() -> None:
     found = audit(algorithm, problem, runs=80)
     assert found.verdict == "not falsified"
     assert max(attack.mu for attack in found.attacks) > 0.45 * found.mu_promised
+    halved = audit(algorithm, problem, runs=80, actual=faults.noise_at(algorithm, 0.5))
+    assert "eavesdropper about all nodes" in halved.falsified_by
 
 
 def test_own_points_are_followed_at_node_level() -> None:
@@ -204,6 +206,8 @@ def test_own_points_are_followed_at_node_level() -> None:
     found = audit(algorithm, bowls(5), runs=RUNS)
     assert found.verdict == "not falsified"
     assert max(attack.mu for attack in found.attacks) > 0.65 * found.mu_promised
+    halved = audit(algorithm, bowls(5), runs=RUNS, actual=faults.noise_at(algorithm, 0.5))
+    assert "eavesdropper about all nodes" in halved.falsified_by
 
 
 class Unclipped(SoftmaxRegression):
@@ -331,6 +335,9 @@ def test_ends_fixed_beforehand_are_attacked_as_they_are() -> None:
     stopped = audit(with_ends(algorithm, stop_after=4), problem, runs=200, target=TARGET, options=options)
     assert stopped.verdict == "not falsified"
     assert 0.3 * stopped.mu_promised < max(attack.mu for attack in stopped.attacks) < mu_promised()
+    ended = with_ends(algorithm, stop_after=4)
+    quieter = audit(ended, problem, runs=200, target=TARGET, options=options, actual=faults.noise_at(ended, 0.5))
+    assert f"eavesdropper about node {TARGET}" in quieter.falsified_by
     silent = audit(with_ends(algorithm, drops={TARGET: 1}), problem, runs=20, target=TARGET)
     assert (silent.mu_promised, silent.verdict) == (0.0, "not falsified")
     dropped = audit(with_ends(algorithm, drops={TARGET: 5}), problem, runs=200, target=TARGET, options=options)

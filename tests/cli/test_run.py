@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from murmurcast.errors import Error
-from murmurcast.runs.folder_lock import held
+from murmurcast.runs.folder_lock import locked
 from murmurcast.runs.result import load_run
 from tests.cli.test_plan import COMMAND, refused, run
 
@@ -405,7 +405,7 @@ def test_impossible_ends_leave_nothing_behind(tmp_path: Path, value: str, named:
 def test_two_processes_do_not_write_to_one_folder(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(TINY.replace("150000", "5"))
     (tmp_path / "mine").mkdir()
-    with held(tmp_path / "mine"):
+    with locked(tmp_path / "mine"):
         assert "another process is writing" in refused(run("run", "tiny.toml", "--out", "mine", cwd=tmp_path))
     assert run("run", "tiny.toml", "--out", "mine", "--json", cwd=tmp_path).returncode == 0
     assert not (tmp_path / "mine" / ".lock").exists()

@@ -51,6 +51,13 @@ def test_log_distance_gains_fall_with_distance() -> None:
     assert network.gains.data == pytest.approx(1 / distance)
 
 
+def test_a_seed_below_zero_is_an_error() -> None:
+    with pytest.raises(Error, match="seed is -1"):
+        topologies.geometric(5, seed=-1)
+    with pytest.raises(Error, match="seed is -1"):
+        topologies.erdos_renyi(5, 0.9, seed=-1)
+
+
 def test_the_same_seed_draws_the_same_network() -> None:
     first, second, third = (topologies.erdos_renyi(30, 0.3, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.gains.toarray(), second.gains.toarray())

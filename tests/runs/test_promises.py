@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import murmurcast as mc
-from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.base import Algorithm, Draw
 from murmurcast.engine import node
 from murmurcast.problems.trust import clips_as_proved, engine_clip
 from murmurcast.runs import record
@@ -33,6 +33,11 @@ def loud(here: Any, state: Any, drawn: Any) -> Any:  # noqa: ARG001
     return here.amplitude * state.own
 
 
+def quieter(sending: Any) -> Any:
+    """A hundredth of the noise."""
+    return sending._replace(noise=sending.noise / 100)
+
+
 def says_nothing(algorithm: Algorithm, problem: Any, *, because: str) -> None:
     ran = mc.run(algorithm, problem, options=mc.RunOptions(evaluate_every=4))
     privacy = ran.info["privacy"]
@@ -50,6 +55,8 @@ EXCHANGED: dict[str, Callable[[Algorithm], Algorithm]] = {
     "update": lambda algorithm: changed(algorithm, update=lambda *given: algorithm.rounds[0].update(*given)),
     "init": lambda algorithm: algorithm._replace(init=lambda start, local: algorithm.init(start, local)),
     "setup": lambda algorithm: algorithm._replace(setup=algorithm.setup.until(algorithm.epochs)),
+    "tables": lambda algorithm: changed(algorithm, sending=quieter(algorithm.rounds[0].sending)),
+    "draws": lambda algorithm: changed(algorithm, draws={"noise": Draw(per="link")}),
 }
 
 
@@ -64,7 +71,9 @@ def test_exchanged_parts_lose_the_promise(plan: mc.Plan, problem: mc.Quadratic, 
 
 
 def test_run_and_certify_say_so(plan: mc.Plan, problem: mc.Quadratic) -> None:
-    says_nothing(changed(mc.power_controlled(plan), send=loud), problem, because="proved for")
+    honest = mc.power_controlled(plan)
+    says_nothing(changed(honest, send=loud), problem, because="proved for")
+    says_nothing(changed(honest, sending=quieter(honest.rounds[0].sending)), problem, because="proved for")
 
 
 @pytest.mark.parametrize("make", [mc.power_controlled, mc.orthogonal, mc.central_dp, mc.decor, mc.local_only])
@@ -102,6 +111,16 @@ class Overlong(mc.Quadratic):
 
     def gradient_at_private(self, model: jax.Array, mine: Any, key: jax.Array) -> jax.Array:
         return 59 * super().gradient_at_private(model, mine, key)
+
+
+def test_a_gradient_of_an_instances_own_is_not_trusted() -> None:
+    problem = mc.Quadratic.random(NODES, 3, ball=2.0)
+    assert clips_as_proved(problem)
+    object.__setattr__(
+        problem, "gradient_at_public", lambda *given: 59 * mc.Quadratic.gradient_at_public(problem, *given)
+    )
+    assert not clips_as_proved(problem)
+    assert engine_clip(problem).per == "node"
 
 
 def test_the_engine_clips_what_a_class_of_ones_own_returns(plan: mc.Plan) -> None:

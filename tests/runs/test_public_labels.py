@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import murmurcast as mc
-from tests.certificates.ledger_edits import caught, with_ledger
+from murmurcast.data.assumptions import DataFacts
+from tests.certificates.ledger_edits import caught, with_ledger, without_attribute
 from tests.conftest import asymmetric_network
 from tests.fuzz.corruptions import call
 
@@ -126,6 +127,23 @@ def test_edited_facts_are_refused(folder: Path, edit: dict[str, Any], words: str
     problem = problem_of(folder / "my.csv", labels=["no", "yes"])
     ran = mc.run(mc.power_controlled(plan_of(problem)), problem)
     assert words in caught(with_ledger(ran, ran.ledger.assign_attrs(edit)))
+
+
+@pytest.mark.parametrize("name", DataFacts("none").as_attributes())
+def test_a_ledger_that_leaves_a_fact_out_is_refused(folder: Path, name: str) -> None:
+    """No ledger is older than these facts: one without them was edited."""
+    problem = problem_of(folder / "my.csv", labels=["no", "yes"])
+    ran = mc.run(mc.power_controlled(plan_of(problem)), problem)
+    assert f"does not say its {name}" in caught(with_ledger(ran, without_attribute(ran.ledger, name)))
+
+
+def test_a_problem_without_records_says_so() -> None:
+    problem = mc.Quadratic.random(NODES, 3, seed=1)
+    budget = mc.Budget(epsilon=9.0)
+    ran = mc.run(
+        mc.power_controlled(mc.plan(asymmetric_network(3, NODES), problem, budget, mc.Schedule(epochs=3))), problem
+    )
+    assert (ran.ledger.attrs["data_partition"], mc.certify(ran).verdict) == ("none", "kept")
 
 
 def test_from_the_command_line(folder: Path) -> None:

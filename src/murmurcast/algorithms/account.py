@@ -335,6 +335,13 @@ def require_z(ledger: LedgerTables, amplitude: FloatArray, starts: tuple[Z, ...]
             ledger.refuse(f"has a {last}_receiving_z of node {node} that does not follow from its gains and amplitudes")
 
 
+def require_divisor(ledger: LedgerTables, name: str, expected: FloatArray) -> None:
+    """What is divided by follows from the ledger's own weights, from which `expected` [rows, nodes] was made."""
+    epochs = np.arange(1, ledger.epochs + 1)
+    if not np.allclose(row_of(ledger.table(name), epochs), row_of(expected, epochs), rtol=_Z_TOLERANCE, atol=0):
+        ledger.refuse(f"has a {name} that does not follow from its gains and amplitudes")
+
+
 def require_grid(ledger: LedgerTables, schedule: FloatArray, amplitude: FloatArray, noise: FloatArray) -> None:
     """The grid of every epoch and node is the one of its noise, and the sampler is the one that is counted."""
     if ledger.number("sampler_error") != discrete.SAMPLER_ERROR:

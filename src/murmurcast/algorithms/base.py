@@ -179,12 +179,12 @@ class Proof(NamedTuple):
     Attributes:
         releases: The promise.
         setup: What the method was made for.
-        functions: Its init, and send and update of every round.
+        parts: Its init, and all that a round has: channel, draws, tables, send and update.
     """
 
     releases: tuple[Releases, ...]
     setup: Setup
-    functions: tuple[object, ...]
+    parts: tuple[object, ...]
 
 
 class Algorithm(NamedTuple):
@@ -214,7 +214,7 @@ class Algorithm(NamedTuple):
         """Whether everything that its promise was proved for is still there."""
         if self.proof is None:
             return False
-        before, now = ((proof.releases, proof.setup, *proof.functions) for proof in (self.proof, _proof(self)))
+        before, now = ((proof.releases, proof.setup, *proof.parts) for proof in (self.proof, _proof(self)))
         return len(before) == len(now) and all(one is other for one, other in zip(before, now, strict=True))
 
     @property
@@ -241,7 +241,7 @@ class Algorithm(NamedTuple):
 
 
 def proved(algorithm: Algorithm) -> Algorithm:
-    """The algorithm, its promise tied to the functions it has now: only for whoever has proved it for them."""
+    """The algorithm, its promise tied to the parts it has now: only for whoever has proved it for them."""
     return algorithm._replace(proof=_proof(algorithm))
 
 
@@ -255,8 +255,8 @@ def with_proof_of(before: Algorithm, after: Algorithm) -> Algorithm:
 
 
 def _proof(algorithm: Algorithm) -> Proof:
-    functions = (function for one in algorithm.rounds for function in (one.send, one.update))
-    return Proof(algorithm.releases, algorithm.setup, (algorithm.init, *functions))
+    parts = (part for one in algorithm.rounds for part in one)
+    return Proof(algorithm.releases, algorithm.setup, (algorithm.init, *parts))
 
 
 class Sending(NamedTuple):

@@ -132,8 +132,7 @@ def account(ledger: accounts.LedgerTables) -> tuple[Releases, ...]:
     names = ("model_sending_own", "model_sending_shared", "model_receiving_z")
     own, shared, z = (accounts.constant(ledger, name) for name in names)
     expected = perron(weights) if rows else np.ones(ledger.nodes)
-    if not np.allclose(z, expected, rtol=1e-7, atol=0):
-        ledger.refuse("has a model_receiving_z that does not follow from its gains and amplitudes")
+    accounts.require_divisor(ledger, "model_receiving_z", expected[None])
     ledger.text("publish", ("last", "average"))
     ledger.per_epoch("model_receiving_newest")
     push = ledger.per_epoch("model_receiving_step")[:, None] / z

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm, Local, Round, Updated, with_proof_of
 from murmurcast.algorithms.tables import row_of, without_repeats
 from murmurcast.channels.air import Air
@@ -23,6 +24,8 @@ from murmurcast.errors import Error
 
 if TYPE_CHECKING:
     import jax
+
+_NO_DROPS = "leave drops out, or use Algorithm 1"
 
 
 def with_ends(algorithm: Algorithm, stop_after: int | None = None, drops: Mapping[int, int] | None = None) -> Algorithm:
@@ -107,7 +110,12 @@ def _multicast_round(algorithm: Algorithm) -> Round:
     if not multicasts or not hasattr(only.receiving, "heard"):
         raise Error(
             f"nodes of {algorithm.name} cannot drop out: only algorithms that multicast know how",
-            hint="leave drops out, or use Algorithm 1",
+            hint=_NO_DROPS,
+        )
+    if algorithm.releases and algorithm.name in registry.NAMES and not registry.find(algorithm.name).drops:
+        raise Error(
+            f"nodes of {algorithm.name} cannot drop out: no account of it is known that counts what they still send",
+            hint=_NO_DROPS,
         )
     return only
 

@@ -59,6 +59,7 @@ class Method(NamedTuple):
         uses: Channel uses per epoch, in words; with another access than by air, of each message as many as slots.
         secure: Whether it can draw its noise on a grid, as secure noise needs.
         sends: Whether anything leaves a node.
+        drops: Whether its account knows of nodes that drop out.
         projects: Whether it can keep models within a ball or a box.
         side_vector: What nodes exchange before training to undo unequal weights: "z" (row-stochastic), or "y"
             (column-stochastic); free of data.
@@ -83,6 +84,7 @@ class Method(NamedTuple):
     uses: str = "1"
     secure: bool = False
     sends: bool = True
+    drops: bool = False
     projects: bool = True
     side_vector: Literal["none", "z", "y"] = "none"
     noise_sent: NoiseSent | None = None

@@ -128,6 +128,7 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
         Formula: `Plan.certificate`. Range: gradients clipped as planned, x itself stays on the node. With secure noise
             rounding is counted and the noise is the promised one to the last bit; else this holds for real numbers.
     """
+    _check.instance(Plan, plan=plan)
     if plan.budget.unit == "record" and gradient_at == "own":
         raise Error(
             "unit record is certified only for gradients at the public mixed point",
@@ -287,6 +288,7 @@ METHOD = Method(
     "Networks, Algorithm 1",
     needs="two-way links",
     secure=True,
+    drops=True,
     noise_sent=noise_sent,
     side_vector="z",
     decays=("constant", "sqrt", "linear"),

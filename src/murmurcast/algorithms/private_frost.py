@@ -21,6 +21,7 @@ from murmurcast.algorithms.tracking import (
     private_following_rounds,
     tracking_releases,
 )
+from murmurcast.network.weights import z_diagonal
 from murmurcast.planning.setup import Setup
 from murmurcast.privacy.releases import Releases
 
@@ -43,7 +44,8 @@ def private_frost(
 
 def account(ledger: accounts.LedgerTables) -> tuple[Releases, ...]:
     """S/nu in every epoch, the first included."""
-    return account_of_tracking(ledger, FOLLOWING)
+    weights = accounts.require_weights(ledger, "tracker", "rows")
+    return account_of_tracking(ledger, FOLLOWING, z_diagonal(weights, ledger.epochs, "recursive"))
 
 
 METHOD = Method(

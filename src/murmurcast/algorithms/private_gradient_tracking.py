@@ -7,6 +7,8 @@ trackers a random walk. Everything else as `gradient_tracking`; x and y are func
 taken at public points. Weights: doubly stochastic. Channel uses: 2 messages per epoch.
 """
 
+import numpy as np
+
 from murmurcast.algorithms import account as accounts
 from murmurcast.algorithms.base import Algorithm, Publish, Settings, proved
 from murmurcast.algorithms.gossip import noise_for
@@ -55,7 +57,7 @@ def private_gradient_tracking(
 
 def account(ledger: accounts.LedgerTables) -> tuple[Releases, ...]:
     """S/nu in every epoch, the first included."""
-    return account_of_tracking(ledger, PULLING)
+    return account_of_tracking(ledger, PULLING, np.ones((1, ledger.nodes)))
 
 
 METHOD = Method(

@@ -6,6 +6,8 @@ the same draw wherever a gradient stands; everything else as `push_pull`. x and 
 gradients are taken at public points. Weights: rows and columns. Channel uses: 2 messages per epoch.
 """
 
+import numpy as np
+
 from murmurcast.algorithms import account as accounts
 from murmurcast.algorithms.base import Algorithm, Publish, Settings, proved
 from murmurcast.algorithms.gossip import noise_for
@@ -56,7 +58,8 @@ def private_push_pull(
 def account(ledger: accounts.LedgerTables) -> tuple[Releases, ...]:
     """S/nu in every epoch, the first included."""
     form = ledger.text("form", ("push-pull", "ab"))
-    return account_of_tracking(ledger, PULLING if form == "push-pull" else FOLLOWING)
+    draws = PULLING if form == "push-pull" else FOLLOWING
+    return account_of_tracking(ledger, draws, np.ones((1, ledger.nodes)))
 
 
 _ROUNDS = {"push-pull": private_pulling_rounds, "ab": private_following_rounds}

@@ -19,7 +19,7 @@ def why_nothing(algorithm: Algorithm, problem: Clipped) -> str:
         method = registry.find(name) if name in registry.NAMES else None
         return (method.reason or method.otherwise if method else "") or "it brings no account of what it releases"
     if algorithm.has_lost_its_proof:
-        return "its setup, init, send or update is not the one that its promise was proved for"
+        return "its setup, its init or a part of its rounds is not the one that its promise was proved for"
     if name in registry.NAMES and not algorithm.is_as_proved:
         return f"it goes by the name of {name} and answers for itself; give it a name and an account of its own"
     if not any(part.ratio.any() for part in algorithm.releases):

@@ -27,11 +27,14 @@ from murmurcast.algorithms.power_controlled import GradientAt, require_gradient_
 from murmurcast.algorithms.row_stochastic import Receiving, divided, step_at_mixed, step_at_own
 from murmurcast.algorithms.tables import row_of
 from murmurcast.errors import Error
+from murmurcast.network.weights import z_diagonal
 from murmurcast.planning.setup import Setup
 from murmurcast.privacy.releases import LAPLACE, Releases
 
 Calibration = Literal["certified", "l1"]
-_STD_OF_SCALE_1 = float(np.sqrt(2))
+# |Laplace noise| of scale 1 is larger in distribution than |Gaussian noise| of this standard deviation: their densities
+# agree at 0, and everywhere else 1 - e^-x <= erf(x sqrt(pi)/2).
+_STD_OF_SCALE_1 = float(np.sqrt(2 / np.pi))
 
 
 def row_stochastic_laplace(
@@ -115,17 +118,18 @@ def account(ledger: accounts.LedgerTables) -> tuple[Releases, ...]:
     where = ledger.text("gradient_at", ("mixed", "own"))
     if ledger.text("unit") == "record" and where != "mixed":
         ledger.refuse(f'has unit record and gradient_at "{where}": that carries no certificate, "mixed" is needed')
-    accounts.require_weights(ledger, "model", "rows")
+    weights = accounts.require_weights(ledger, "model", "rows")
     ledger.text("publish", ("last", "average"))
     ledger.per_epoch("model_receiving_newest")
+    accounts.require_divisor(ledger, "model_receiving_z", z_diagonal(weights, ledger.epochs, "recursive"))
     z = row_of(accounts.above_zero(ledger, "model_receiving_z"), np.arange(1, ledger.epochs + 1))
     push = ledger.per_epoch("model_receiving_step")[:, None] / z
     return (gossip.exposed_releases(accounts.sensitivity(ledger), push, gossip.said_std(ledger), LAPLACE),)
 
 
 def noise_sent(ledger: accounts.LedgerTables, epochs: NDArray[np.int64]) -> FloatArray:
-    """sqrt(2) times the scale; its squares spread more than the Gaussian's, so a hundredth is held back."""
-    return np.asarray(0.1 * _STD_OF_SCALE_1 * gossip.noise_sent(ledger, epochs))
+    """Of Gaussian noise whose energy is smaller in distribution: that is what energies are compared with."""
+    return np.asarray(_STD_OF_SCALE_1 * gossip.noise_sent(ledger, epochs))
 
 
 METHOD = Method(

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from murmurcast.algorithms import account as accounts
 from murmurcast.algorithms.base import NOISE, Algorithm, Publish, Round, Settings, proved
 from murmurcast.algorithms.gossip import (
@@ -28,7 +26,6 @@ from murmurcast.algorithms.gossip import (
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.mixer import Access, Pushing, mixer, radiate
 from murmurcast.algorithms.subgradient_push import Receiving, State, begin, push, push_sum, pushed
-from murmurcast.algorithms.tables import row_of
 from murmurcast.planning.setup import Setup
 from murmurcast.privacy.releases import Releases
 
@@ -73,10 +70,7 @@ def account(ledger: accounts.LedgerTables) -> tuple[Releases, ...]:
         *(f"model_receiving_{name}" for name in Receiving._fields),
     )
     weights = accounts.require_weights(ledger, "model", "columns")
-    epochs = np.arange(1, ledger.epochs + 1)
-    y = row_of(ledger.table("model_receiving_y"), epochs)
-    if not np.allclose(y, push_sum(weights, ledger.epochs), rtol=1e-7, atol=0):
-        ledger.refuse("has a model_receiving_y that does not follow from its gains and amplitudes")
+    accounts.require_divisor(ledger, "model_receiving_y", push_sum(weights, ledger.epochs))
     ledger.text("publish", ("last", "average"))
     ledger.per_epoch("model_receiving_newest")
     push = accounts.by_epoch(ledger, "model_receiving_step")

@@ -245,8 +245,16 @@ def tracking_releases(setup: Setup, noise: FloatArray) -> Releases:
     return Releases(GAUSSIAN, np.array(ratio), "everybody")
 
 
-def account_of_tracking(ledger: accounts.LedgerTables, draws: dict[str, str]) -> tuple[Releases, ...]:
-    """S/nu in every epoch, from the tables: one noise, one amplitude and one z wherever a gradient stands."""
+def account_of_tracking(
+    ledger: accounts.LedgerTables, draws: dict[str, str], divisor: FloatArray
+) -> tuple[Releases, ...]:
+    """S/nu in every epoch, from the tables: one noise, one amplitude and one z wherever a gradient stands.
+
+    Args:
+        ledger: The ledger.
+        draws: The words of every round's draws.
+        divisor: [rows, nodes] z, as it follows from the ledger's weights.
+    """
     ledger.require_rounds_after_gradient(**draws)
     pulls = draws == PULLING
     ledger.require_tables(
@@ -269,6 +277,7 @@ def account_of_tracking(ledger: accounts.LedgerTables, draws: dict[str, str]) ->
         ledger.refuse("begins with a tracker_receiving_z other than 1, by which no tracker begins")
     if not np.array_equal(following[:-1], z[1:]):
         ledger.refuse("takes an old gradient back with another tracker_receiving_z than it was added with")
+    accounts.require_divisor(ledger, "tracker_receiving_z", divisor)
     return (Releases(GAUSSIAN, np.asarray(accounts.sensitivity(ledger) / (noise * z)), "everybody"),)
 
 

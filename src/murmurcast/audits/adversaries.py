@@ -106,18 +106,18 @@ def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered
             system.claimed, system.actual, system.problem, here, system.nodes, transcript, seeds, claims, data
         )
         signals, heard = _listen(system, listeners, observed)
-        held = None if expected is None else published.hold(system.claimed, transcript, expected)
-        parts.append((signals, heard, held))
-    signals, heard, held = parts[0]
+        models = None if expected is None else published.hold(system.claimed, transcript, expected)
+        parts.append((signals, heard, models))
+    signals, heard, models = parts[0]
     if len(parts) > 1:
         signals = following.joined([part[0] for part in parts])
         heard = tuple(
             one._replace(readings=_of_all_runs([part[1][place].readings for part in parts]))
             for place, one in enumerate(heard)
         )
-        if held is not None:
-            held = held._replace(readings=_of_all_runs([part[2].readings for part in parts if part[2]]))
-    return Gathered(system.canaries, signals, heard, held, coalition, together)
+        if models is not None:
+            models = models._replace(readings=_of_all_runs([part[2].readings for part in parts if part[2]]))
+    return Gathered(system.canaries, signals, heard, models, coalition, together)
 
 
 def _listen(

@@ -43,16 +43,16 @@ def clopper_pearson_lower(successes: ArrayLike, trials: int, confidence: float) 
     """A rate the true one lies above, with the given confidence (one-sided, exact binomial)."""
     count = _counts(successes, trials, confidence)
     with np.errstate(invalid="ignore"):
-        found = beta.ppf(1 - confidence, count, trials - count + 1)
-    return np.where(count == 0, 0.0, found)
+        quantile = beta.ppf(1 - confidence, count, trials - count + 1)
+    return np.where(count == 0, 0.0, quantile)
 
 
 def clopper_pearson_upper(successes: ArrayLike, trials: int, confidence: float) -> FloatArray:
     """A rate the true one lies below, with the given confidence (one-sided, exact binomial)."""
     count = _counts(successes, trials, confidence)
     with np.errstate(invalid="ignore"):
-        found = beta.ppf(confidence, count + 1, trials - count)
-    return np.where(count == trials, 1.0, found)
+        quantile = beta.ppf(confidence, count + 1, trials - count)
+    return np.where(count == trials, 1.0, quantile)
 
 
 def epsilon_lower_bound(

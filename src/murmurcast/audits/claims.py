@@ -160,8 +160,8 @@ def _own_after(algorithm: Algorithm, one: Round, nodes: Numbers, sent: float, he
 def quiet_draws(algorithm: Algorithm, number: int, shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     """The shapes of a round's draws of one node, by name."""
     gains = algorithm.setup.network.gains
-    found = draws.sources(algorithm, number).items()
-    return {name: (*draws.owners(source.draw, gains), *shape) for name, source in found}
+    sources = draws.sources(algorithm, number).items()
+    return {name: (*draws.owners(source.draw, gains), *shape) for name, source in sources}
 
 
 def tables_at(tables: Any, epoch: int, nodes: Numbers, dtype: "np.dtype[Any]") -> Any:
@@ -181,7 +181,7 @@ def _nothing(one: Round) -> tuple[jax.Array, jax.Array]:
 
 def _sources(algorithm: Algorithm) -> tuple[_Source, ...]:
     """All fresh draws of an epoch; of what is drawn once more epochs later it is not known what to expect."""
-    found: dict[tuple[int, int], _Source] = {}
+    by_draw: dict[tuple[int, int], _Source] = {}
     gains = algorithm.setup.network.gains
     for number in range(len(algorithm.rounds)):
         for name, source in draws.sources(algorithm, number).items():
@@ -192,8 +192,8 @@ def _sources(algorithm: Algorithm) -> tuple[_Source, ...]:
                 )
             owners = draws.owners(source.draw, gains)
             key = source.round_number, source.draw_number
-            found.setdefault(key, _Source(*key, owners[0] if owners else 1, source))
-    return tuple(found.values())
+            by_draw.setdefault(key, _Source(*key, owners[0] if owners else 1, source))
+    return tuple(by_draw.values())
 
 
 def _law(algorithm: Algorithm, sources: tuple[_Source, ...]) -> NoiseOfReadings:
@@ -256,8 +256,8 @@ def _moved(algorithm: Algorithm, sources: tuple[_Source, ...], number: int, here
     for source in sources:
         names = [
             name
-            for name, found in here_drawn.items()
-            if (found.round_number, found.draw_number) == (source.round_number, source.draw_number)
+            for name, candidate in here_drawn.items()
+            if (candidate.round_number, candidate.draw_number) == (source.round_number, source.draw_number)
         ]
 
         def of_unit(unit: jax.Array, names: list[str] = names) -> jax.Array:

@@ -168,8 +168,8 @@ def _with_partition(problem: Any, partition: Partition) -> Any:
 
 def _on_arrays(problem: Problem, unit: Unit, rng: np.random.Generator) -> "Iterator[Pair]":
     """Of a problem that keeps its data in a way of its own: on the arrays themselves."""
-    held = jax.tree.map(np.asarray, problem.local_data())
-    leaves, tree = jax.tree.leaves(held), jax.tree.structure(held)
+    arrays = jax.tree.map(np.asarray, problem.local_data())
+    leaves, tree = jax.tree.leaves(arrays), jax.tree.structure(arrays)
     if unit == "record":
         yield from _rows_of_arrays(problem, leaves, tree, rng)
         return

@@ -123,9 +123,9 @@ class Inversion(NamedTuple):
     settings: tuple[Setting, ...]
     pictures: tuple[Picture, ...]
 
-    def picture(self, setting: str, held: int) -> Picture:
+    def picture(self, setting: str, images: int) -> Picture:
         """The picture of one setting and one row."""
-        return next(one for one in self.pictures if (one.setting, one.held) == (setting, held))
+        return next(one for one in self.pictures if (one.setting, one.held) == (setting, images))
 
 
 class _Case(NamedTuple):
@@ -166,16 +166,16 @@ def run_inversion(
     on_stage("looking at the images that are known")
     prior = prior_of(dataset.features[known], dataset.targets[known], dataset.classes or 0, seed)
     original = dataset.features[target].astype(np.float64)
-    held = tuple(sorted({min(count, most) for count in _IMAGES_PER_NODE} | {most}))
-    found = []
-    for row, count in enumerate(held):
+    image_counts = tuple(sorted({min(count, most) for count in _IMAGES_PER_NODE} | {most}))
+    pictures = []
+    for row, count in enumerate(image_counts):
         data = _dealt(dataset, order[: count * network.nodes], network.nodes)
         for make in (_noise_off, _nominal, _certified):
             case = make(network, data, epochs)
             on_stage(f"{case.setting.name}, {count} per node: running and listening")
-            first = (seed * len(held) + row) * runs  # no two rows, nor two seeds, share a draw of noise
+            first = (seed * len(image_counts) + row) * runs  # no two rows, nor two seeds, share a draw of noise
             seeds = range(first, first + (1 if case.setting.name == "noise off" else runs))
-            found.append((case.setting, _picture(case, count, prior, original, seeds, side)))
+            pictures.append((case.setting, _picture(case, count, prior, original, seeds, side)))
     return Inversion(
         data=dataset.name,
         label_names=dataset.label_names,
@@ -186,9 +186,9 @@ def run_inversion(
         value_range=(prior.low, prior.high),
         epochs=epochs,
         delta=_DELTA,
-        held=held,
-        settings=tuple(setting for setting, _ in found[:3]),
-        pictures=tuple(picture for _, picture in found),
+        held=image_counts,
+        settings=tuple(setting for setting, _ in pictures[:3]),
+        pictures=tuple(picture for _, picture in pictures),
     )
 
 
@@ -203,9 +203,9 @@ def _nominal(network: Network, data: Partition, epochs: int) -> _Case:
     """The paper's own: sigma_t = 10 gamma_t, alpha for epsilon 1 an epoch, no clipping."""
     problem = SoftmaxRegression(data=data, clip=_NOMINAL_BOUND, clipping="none")
     budget = Budget(epsilon=_EPSILON, delta=_DELTA, unit="node", target="per-epoch")
-    made = plan(network, problem, budget, Schedule(epochs=epochs, noise_to_step=_NOMINAL_NOISE))
+    planned = plan(network, problem, budget, Schedule(epochs=epochs, noise_to_step=_NOMINAL_NOISE))
     setting = Setting("nominal", f"claims epsilon {_EPSILON:g} in every epoch", math.inf)
-    return _Case(setting, power_controlled(made), problem)
+    return _Case(setting, power_controlled(planned), problem)
 
 
 def _noise_off(network: Network, data: Partition, epochs: int) -> _Case:
@@ -219,31 +219,31 @@ def _certified(network: Network, data: Partition, epochs: int) -> _Case:
     problem = SoftmaxRegression(data=data, clip=1.0, clipping="example")
     budget = Budget(epsilon=_EPSILON, delta=_DELTA, unit="record")
     schedule = Schedule(epochs=epochs, step=2.0, decay="constant", noise_to_step="auto", noise_timing="aligned")
-    made = plan(network, problem, budget, schedule, z="perron")
-    epsilon = float(made.certificate.epsilon[_TARGET.node])
+    planned = plan(network, problem, budget, schedule, z="perron")
+    epsilon = float(planned.certificate.epsilon[_TARGET.node])
     return _Case(
         Setting("certified", f"epsilon {at_most(epsilon, 3)} in all, against everybody", epsilon),
-        power_controlled(made),
+        power_controlled(planned),
         problem,
     )
 
 
-def _picture(case: _Case, held: int, prior: Prior, original: FloatArray, seeds: Sequence[int], side: int) -> Picture:
+def _picture(case: _Case, images: int, prior: Prior, original: FloatArray, seeds: Sequence[int], side: int) -> Picture:
     heard = transcripts(case.algorithm, case.problem, seeds)
-    found = [reconstruct(one, prior) for one in readings(case.algorithm, case.problem, heard, _TARGET)]
+    reconstructions = [reconstruct(one, prior) for one in readings(case.algorithm, case.problem, heard, _TARGET)]
     scale = _error(prior.guess, original)
     return Picture(
         setting=case.setting.name,
-        held=held,
-        image=found[0].features.reshape(side, side),
-        labels=tuple(one.label for one in found),
-        errors=_each(found, lambda features: _error(features, original) / scale),
-        correlations=_each(found, lambda features: _correlation(features, original)),
+        held=images,
+        image=reconstructions[0].features.reshape(side, side),
+        labels=tuple(one.label for one in reconstructions),
+        errors=_each(reconstructions, lambda features: _error(features, original) / scale),
+        correlations=_each(reconstructions, lambda features: _correlation(features, original)),
     )
 
 
-def _each(found: Sequence[Reconstruction], measure: Callable[[FloatArray], float]) -> FloatArray:
-    return np.array([measure(one.features) for one in found])
+def _each(reconstructions: Sequence[Reconstruction], measure: Callable[[FloatArray], float]) -> FloatArray:
+    return np.array([measure(one.features) for one in reconstructions])
 
 
 def _error(features: FloatArray, original: FloatArray) -> float:

@@ -156,7 +156,7 @@ def _of_coordinates(following: Following) -> tuple[float, str]:
 
 def check_blindness(following: Following, canaries: Canaries, level: float) -> Check:
     """Neither noise, nor its size, nor the last bits of a signal say anything of what data did."""
-    planted, tests, found = _signs(following, canaries), 0, [(1.0, "")]
+    planted, tests, chances = _signs(following, canaries), 0, [(1.0, "")]
     for place, node in enumerate(following.nodes):
         noise, bits, noisy = following.noise[place], following.bits[place], following.noisy[place]
         heard = {
@@ -171,8 +171,8 @@ def check_blindness(following: Following, canaries: Canaries, level: float) -> C
                 tests += each.size + 1
                 epoch = int(np.argmin(each.min(axis=1)))
                 words = f"{what} of node {node} goes with the sign of {whose}"
-                found += [(together, words), (float(each[epoch].min()), f"{words}, in epoch {epoch + 1}")]
-    least, words = min(found)
+                chances += [(together, words), (float(each[epoch].min()), f"{words}, in epoch {epoch + 1}")]
+    least, words = min(chances)
     return _check("the blindness of the noise", tests, least, words, level)
 
 

@@ -142,10 +142,10 @@ def require_as_recorded(run: Result, overheard: Overheard, *, seed: int, node: i
     power = float(run.ledger["power"][node])
     recorded = run.metrics["sent_power"].sel(seed=seed, node=node)
     for epoch in sorted(set(epochs) & set(recorded["epoch"].values.tolist())):
-        told, found = float(recorded.sel(epoch=epoch)), float(overheard.energy[epoch - epochs[0]]) / power
-        if not abs(found - told) <= _TOLERANCE * max(abs(told), 1e-30):
+        stated, measured = float(recorded.sel(epoch=epoch)), float(overheard.energy[epoch - epochs[0]]) / power
+        if not abs(measured - stated) <= _TOLERANCE * max(abs(stated), 1e-30):
             raise Error(
-                f"in epoch {epoch} node {node} would send {found:.6g} of its power, and the run says {told:.6g}: these "
-                "are not its signals",
+                f"in epoch {epoch} node {node} would send {measured:.6g} of its power, and the run says {stated:.6g}: "
+                "these are not its signals",
                 hint="put the data of the run beside it, and use the versions that its run.json names",
             )

@@ -83,9 +83,9 @@ class PairsAtNodes(NamedTuple):
     def _by_pair(self, epoch: int) -> NDArray[np.float32]:
         """[pairs, runs, dim] as the first end of each has it."""
         number, sign, drawn = np.asarray(self.pairs.number), np.asarray(self.pairs.sign), self.drawn(epoch)
-        found = np.zeros((len(self.ends), *drawn.shape[2:]), np.float32)
-        found[number[sign > 0]] = drawn[sign > 0]
-        return found
+        noise = np.zeros((len(self.ends), *drawn.shape[2:]), np.float32)
+        noise[number[sign > 0]] = drawn[sign > 0]
+        return noise
 
 
 def pairs_at_nodes(
@@ -105,18 +105,18 @@ def pairs_at_nodes(
 
 def _pair_draw(algorithm: Algorithm) -> DrawnFrom | None:
     """The one draw of pairs that an algorithm makes."""
-    found = [
+    of_pairs = [
         source
         for number, one in enumerate(algorithm.rounds)
         for name, source in draws.sources(algorithm, number).items()
         if isinstance(one.draws[name], Draw) and source.draw.per == "pair"
     ]
-    if len(found) > 1:
+    if len(of_pairs) > 1:
         raise Error(
             f'no attack is known on "{algorithm.name}", whose pairs share more than one draw',
             hint="audit an algorithm with one draw of pairs",
         )
-    return found[0] if found else None
+    return of_pairs[0] if of_pairs else None
 
 
 def without_keys(

@@ -156,8 +156,8 @@ def _from_bias_alone(readings: Readings, prior: Prior) -> FloatArray:
     """
     bias = readings.gradients[..., -1] / readings.noise[:, None]
     pixels = readings.gradients[..., :-1] / readings.noise[:, None, None]
-    found = np.einsum("tc,tcd->d", bias, pixels) / max(float(np.sum(bias**2)), 1e-300)
-    return np.asarray(np.clip(found, prior.low, prior.high))
+    features = np.einsum("tc,tcd->d", bias, pixels) / max(float(np.sum(bias**2)), 1e-300)
+    return np.asarray(np.clip(features, prior.low, prior.high))
 
 
 def _improved(readings: Readings, prior: Prior, best: _Judged) -> _Judged:

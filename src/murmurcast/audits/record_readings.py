@@ -138,8 +138,8 @@ def _require_readable(algorithm: Algorithm, problem: SoftmaxRegression, record: 
             "minibatches, a clip of the whole node and a bounded Omega hide which part is the record's",
             hint='leave batch, ball and box out, and set clipping to "example" or "none"',
         )
-    held = problem.data.sizes[record.node] if 0 <= record.node < problem.nodes else 0
-    if not 0 <= record.place < held:
+    size = problem.data.sizes[record.node] if 0 <= record.node < problem.nodes else 0
+    if not 0 <= record.place < size:
         raise Error(
             f"node {record.node} holds no record {record.place}",
             hint="name a node and one of its records, both from 0",

@@ -197,10 +197,10 @@ def _at(place: int, *trees: Any) -> tuple[Any, ...]:
 
 def _in_world(able: Local, world: Any, planted: Any) -> Local:
     """What a node can do in a world, with the canaries that were planted at it."""
-    (known, told), (weight, canary) = world, planted
+    (known, shown), (weight, canary) = world, planted
     return Local(
-        lambda point: known * weight * able.gradient_at_public(point) + told * canary,
-        lambda point: known * weight * able.gradient_at_private(point) + told * canary,
+        lambda point: known * weight * able.gradient_at_public(point) + shown * canary,
+        lambda point: known * weight * able.gradient_at_private(point) + shown * canary,
         able.project,
     )
 
@@ -239,8 +239,8 @@ def _of_nodes(data: Data, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> l
         floating = np.issubdtype(leaf.dtype, np.floating)
         return jnp.asarray(leaf.astype(dtype, copy=False) if floating else leaf)
 
-    held = jax.tree.map(np.asarray, data)
-    return [jax.tree.map(lambda leaf, node=node: of_node(leaf[node]), held) for node in nodes]
+    arrays = jax.tree.map(np.asarray, data)
+    return [jax.tree.map(lambda leaf, node=node: of_node(leaf[node]), arrays) for node in nodes]
 
 
 def _weight(canaries: Canaries | None, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> jax.Array:

@@ -95,11 +95,11 @@ class Audit:
         """Everything that contradicts the promise."""
         if not np.isfinite(self.mu_promised):
             return ()
-        found: dict[str, list[int]] = {}
+        targets: dict[str, list[int]] = {}
         for attack in self.attacks:
             if attack.refutes:
-                found.setdefault(attack.adversary, []).append(attack.target)
-        said = [f"{who} about {self._named(whom)}" for who, whom in found.items()]
+                targets.setdefault(attack.adversary, []).append(attack.target)
+        said = [f"{who} about {self._named(whom)}" for who, whom in targets.items()]
         checked = [f"a check of {check.name}: {check.worst}" for check in self.checks if check.refutes]
         clipped = ["hostile data"] if self.hostile.refutes else []
         return (*checked, *clipped, *said)
@@ -168,18 +168,18 @@ class Audit:
         return f"node{'s' if len(nodes) > 1 else ''} {', '.join(map(str, nodes))}"
 
 
-def in_words(found: Audit) -> str:
+def in_words(report: Audit) -> str:
     """What was attacked, in a line."""
-    runs = f"{found.runs} run{'s' if found.runs > 1 else ''}"
-    share = min(promise.share for promise in found.promises)
+    runs = f"{report.runs} run{'s' if report.runs > 1 else ''}"
+    share = min(promise.share for promise in report.promises)
     size = "the largest change" if share == 1 else f"{share:.3g} of the largest change"
-    whom = "every node" if len(found.targets) == found.nodes else f"node {', '.join(map(str, found.targets))}"
+    whom = "every node" if len(report.targets) == report.nodes else f"node {', '.join(map(str, report.targets))}"
     return (
-        f"{found.algorithm}, {whom}, unit {found.unit}; {runs} with {found.canaries} canaries at each, of {size} that "
-        f"one {found.unit} can make"
+        f"{report.algorithm}, {whom}, unit {report.unit}; {runs} with {report.canaries} canaries at each, of {size} "
+        f"that one {report.unit} can make"
     )
 
 
-def sure(found: Audit) -> str:
+def sure(report: Audit) -> str:
     """How sure it is, as a percentage."""
-    return f"{100 * found.confidence:.6g}%"
+    return f"{100 * report.confidence:.6g}%"

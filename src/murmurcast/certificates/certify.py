@@ -21,7 +21,7 @@ from murmurcast.planning.warnings import without_meaning
 from murmurcast.privacy import settings_chosen
 from murmurcast.privacy.best_guess import best_guess
 from murmurcast.privacy.certificate import unit_in_words
-from murmurcast.privacy.conversion import EXACT, Curve, note
+from murmurcast.privacy.conversion import Curve, note
 from murmurcast.runs.result import Result, listed
 
 Verdict = Literal["kept", "broken", "nothing is promised"]
@@ -137,8 +137,8 @@ def certify(
     if delta is not None:
         _check.fraction(delta=delta)
     accounts = [account_of(run, methods, rebuild) for run in together]
-    found = _composed(accounts if _same_data(together) else _wherever_a_record_lies(accounts), delta)
-    return found._replace(records_per_person=_records_per_person(together))
+    certified = _composed(accounts if _same_data(together) else _wherever_a_record_lies(accounts), delta)
+    return certified._replace(records_per_person=_records_per_person(together))
 
 
 def _composed(accounts: list[RunAccount], delta: float | None) -> Certified:
@@ -227,9 +227,12 @@ def _said_of_all(accounts: list[RunAccount], *, kept: bool) -> str:
 
 
 def _common(curves: list[Curve]) -> Curve:
-    """For runs together: Gaussian noise meets the discrete Gaussian's bound too, so it serves where both occur."""
+    """For runs together: Gaussian noise meets the discrete Gaussian's bound too, so it serves where both occur.
+
+    Laplace noise meets the Gaussian's curve, and a better one of its own where all runs have it.
+    """
     if all(curve.source == "seeded" for curve in curves):
-        return EXACT
+        return Curve(laplace=all(curve.laplace for curve in curves))
     return Curve("secure", samples=sum(curve.samples for curve in curves))
 
 
@@ -239,25 +242,25 @@ def _require_alike(accounts: list[RunAccount]) -> None:
 
 
 def _require_same(name: str, values: Sequence[object]) -> None:
-    found = set(values)
-    if len(found) > 1:
+    distinct = set(values)
+    if len(distinct) > 1:
         raise Error(
-            f"the runs have different {name} ({', '.join(map(str, sorted(found, key=str)))})",
+            f"the runs have different {name} ({', '.join(map(str, sorted(distinct, key=str)))})",
             hint="costs add up only for the same unit and the same nodes: name runs that share them",
         )
 
 
 def _records_per_person(runs: Sequence[Result]) -> int:
     """How many records all runs hide together."""
-    found = [int(run.ledger.attrs.get("records_per_person", 1)) for run in runs]
-    _require_same("numbers of records per person", found)
-    return found[0]
+    counts = [int(run.ledger.attrs.get("records_per_person", 1)) for run in runs]
+    _require_same("numbers of records per person", counts)
+    return counts[0]
 
 
 def _same_data(runs: Sequence[Result]) -> bool:
     """As far as experiments tell: what lies at another node, or is another's, does not add up node by node."""
-    told = [data for run in runs if (data := data_of(run)) is not None]
-    return all(data == told[0] for data in told)
+    named = [data for run in runs if (data := data_of(run)) is not None]
+    return all(data == named[0] for data in named)
 
 
 def _wherever_a_record_lies(accounts: list[RunAccount]) -> list[RunAccount]:
@@ -302,12 +305,12 @@ def _require_fresh_noise(accounts: list[RunAccount]) -> None:
 
 
 def _assumed_of_all(accounts: list[RunAccount]) -> tuple[str, ...]:
-    found = dict.fromkeys(line for account in accounts for line in account.assumptions)
+    lines = dict.fromkeys(line for account in accounts for line in account.assumptions)
     if len(accounts) == 1:
-        return tuple(found)
+        return tuple(lines)
     overlapping = any(account.overlapping for account in accounts)
     return (
-        *found,
+        *lines,
         "a record that is in several runs is at one node of each; it pays for all of them"
         if overlapping
         else "all runs are of the same data by the same nodes",

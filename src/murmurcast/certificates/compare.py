@@ -1,7 +1,7 @@
 """Runs side by side, as they may be shown: an epsilon only where the run's account holds.
 
-Reports and comparisons make the same account as `certify`, from the ledger and all that stands beside it in the folder.
-The plan is not made anew for them: that takes as long as planning the run did.
+Reports and comparisons make the same account as `certify`, from the ledger and all that stands beside it in the folder;
+whoever can build experiments hands in how plans are made anew, as for `certify`.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from murmurcast.algorithms.method import Method
+from murmurcast.certificates.rebuilt import Rebuild, not_rebuilt
 from murmurcast.certificates.recompute import account_of
 from murmurcast.errors import Altered
 from murmurcast.runs import compare as side_by_side
@@ -19,7 +20,11 @@ from murmurcast.runs.result import Result, listed
 
 
 def compare(
-    *runs: Result, metric: str | None = None, target: float | None = None, methods: Sequence[Method] = ()
+    *runs: Result,
+    metric: str | None = None,
+    target: float | None = None,
+    methods: Sequence[Method] = (),
+    rebuild: Rebuild = not_rebuilt,
 ) -> Comparison:
     """Sets runs side by side; "not certified" stands for the epsilon of a run whose account does not hold.
 
@@ -29,13 +34,14 @@ def compare(
             "own_loss" where there is no accuracy.
         target: Time how soon runs reach this; by default what the weakest of them ends with.
         methods: Methods of your own whose accounts may be asked: code that a run names is never run by itself.
+        rebuild: Makes a run's plan anew from its experiment, to compare every table with it; `murmurcast.compare` does.
     """
-    return side_by_side.compare(*(shown(run, methods) for run in listed(runs)), metric=metric, target=target)
+    return side_by_side.compare(*(shown(run, methods, rebuild) for run in listed(runs)), metric=metric, target=target)
 
 
-def shown(run: Result, methods: Sequence[Method] = ()) -> Result:
+def shown(run: Result, methods: Sequence[Method] = (), rebuild: Rebuild = not_rebuilt) -> Result:
     """The run as it may be shown: with all that it promises struck out where its account does not hold."""
-    why = _why_not_certified(run, methods)
+    why = _why_not_certified(run, methods, rebuild)
     if not why:
         return run
     struck_out: dict[str, Any] = {
@@ -50,9 +56,9 @@ def shown(run: Result, methods: Sequence[Method] = ()) -> Result:
     return replace(run, info=run.info | {"privacy": run.info["privacy"] | struck_out}, ledger=ledger)
 
 
-def _why_not_certified(run: Result, methods: Sequence[Method]) -> str:
+def _why_not_certified(run: Result, methods: Sequence[Method], rebuild: Rebuild) -> str:
     try:
-        found = account_of(run, methods)
+        account = account_of(run, methods, rebuild)
     except Altered as problem:
         return str(problem)
-    return "" if {"costs more", "costs less"}.isdisjoint(found.verdicts) else "what was sent is not what was promised"
+    return "" if {"costs more", "costs less"}.isdisjoint(account.verdicts) else "what was sent is not what was promised"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from murmurcast.certificates.ledger import Ledger
+from murmurcast.certificates.ledger import Ledger, said
 from murmurcast.data.assumptions import LABELS, PARTITIONS, DataFacts, assumptions, facts_of_section
 from murmurcast.runs.result import Result
 
@@ -20,14 +20,15 @@ def assumed_of_data(run: Result, ledger: Ledger) -> tuple[str, ...]:
     Raises:
         Altered: The labels were read from the records, or ledger and experiment contradict each other.
     """
-    held, told = _in_ledger(ledger), _in_experiment(run, ledger)
-    found = [held] if told is None else [held, told]
-    if any(facts.labels_are_private for facts in found):
+    recorded, written = _in_ledger(ledger), _in_experiment(run, ledger)
+    _require_fitting(run, ledger, recorded)
+    sources = [recorded] if written is None else [recorded, written]
+    if any(facts.labels_are_private for facts in sources):
         ledger.refuse("is of a run that read its labels from the records, on which nothing can be promised")
-    if told is not None and held.partition not in ("none", "unknown"):
-        _require_same(ledger, held, told)
-    # What either of them says must hold: a ledger without a word on records takes nothing back.
-    lines = dict.fromkeys(line for facts in found for line in assumptions(facts, ledger.text("unit")))
+    if written is not None and recorded.partition not in ("none", "unknown"):
+        _require_same(ledger, recorded, written)
+    # What either of them says must hold: a problem that does not say what it holds takes nothing back.
+    lines = dict.fromkeys(line for facts in sources for line in assumptions(facts, ledger.text("unit")))
     return tuple(lines)
 
 
@@ -37,6 +38,20 @@ def _in_ledger(ledger: Ledger) -> DataFacts:
     if scaled > 1 or own_model > 1 or (classes < 2) != (labels == "values"):
         ledger.refuse("contradicts itself about its data")
     return DataFacts(partition, labels, classes, bool(scaled), bool(own_model))
+
+
+def _require_fitting(run: Result, ledger: Ledger, recorded: DataFacts) -> None:
+    """A problem of the house has the data that it learns from; one of somebody's own may have any."""
+    if recorded.own_model:
+        return
+    kind, shares_records = said(run, "problem", "kind"), recorded.partition not in ("none", "unknown")
+    fits = {
+        "Quadratic": recorded.partition == "none" and recorded.labels == "values",
+        "RidgeRegression": shares_records and recorded.labels == "values",
+        "SoftmaxRegression": shares_records and run.published.shape[2:3] == (recorded.classes,),
+    }
+    if not fits.get(kind, False):
+        ledger.refuse(f"contradicts itself about its data, from which run.json says that {kind[:60]} learnt")
 
 
 def _count(ledger: Ledger, name: str) -> int:
@@ -61,11 +76,11 @@ def _in_experiment(run: Result, ledger: Ledger) -> DataFacts | None:
     return facts_of_section(data, str(problem.get("kind", "softmax")))
 
 
-def _require_same(ledger: Ledger, held: DataFacts, told: DataFacts) -> None:
+def _require_same(ledger: Ledger, recorded: DataFacts, written: DataFacts) -> None:
     """Ledger and experiment say the same of the data; how many labels a set by name has, no experiment says."""
-    pairs = [(name, getattr(held, name), getattr(told, name)) for name in ("partition", "labels", "scaled")]
-    if told.classes:
-        pairs.append(("classes", held.classes, told.classes))
+    pairs = [(name, getattr(recorded, name), getattr(written, name)) for name in ("partition", "labels", "scaled")]
+    if written.classes:
+        pairs.append(("classes", recorded.classes, written.classes))
     for name, in_ledger, in_experiment in pairs:
         if in_ledger != in_experiment:
             ledger.refuse(f"has {name} {in_ledger} for its data, and experiment.toml {in_experiment}")

@@ -36,24 +36,24 @@ class Certifiable(NamedTuple):
     sha256: dict[str, str]
 
 
-def contents(found: Certified, runs: Sequence[Certifiable]) -> dict[str, Any]:
+def contents(certified: Certified, runs: Sequence[Certifiable]) -> dict[str, Any]:
     """All that a certificate says, ready for JSON but for numbers that are not finite."""
-    worst = worst_node(found)
-    chance = float(found.best_guess[worst])
+    worst = worst_node(certified)
+    chance = float(certified.best_guess[worst])
     return {
         "made_by": MADE_BY,
         "format": FORMAT,
-        "sentence": _sentence(found, chance),
+        "sentence": _sentence(certified, chance),
         "headline": {
-            "epsilon": float(at_most(float(found.epsilon[worst]))),
-            "delta": found.delta,
+            "epsilon": float(at_most(float(certified.epsilon[worst]))),
+            "delta": certified.delta,
             "best_guess": chance,
             "node": worst,
-            "hidden": found.hidden,
+            "hidden": certified.hidden,
         },
-        **found._asdict(),
-        **{name: getattr(found, name).tolist() for name in ("mu", "epsilon", "promised_mu", "best_guess")},
-        "weaker": [{"against": who, "epsilon": epsilon.tolist()} for who, epsilon in found.weaker],
+        **certified._asdict(),
+        **{name: getattr(certified, name).tolist() for name in ("mu", "epsilon", "promised_mu", "best_guess")},
+        "weaker": [{"against": who, "epsilon": epsilon.tolist()} for who, epsilon in certified.weaker],
         "runs": [_of_run(one) for one in runs],
         "commands": _commands([one.name for one in runs]),
         "date": datetime.now(UTC).date().isoformat(),
@@ -62,14 +62,14 @@ def contents(found: Certified, runs: Sequence[Certifiable]) -> dict[str, Any]:
     }
 
 
-def earned(found: Certified) -> bool:
+def earned(certified: Certified) -> bool:
     """Whether this is a certificate."""
-    return found.verdict == "kept" and found.tier == "tier 1"
+    return certified.verdict == "kept" and certified.tier == "tier 1"
 
 
-def worst_node(found: Certified) -> int:
+def worst_node(certified: Certified) -> int:
     """The first of those that pay most, if they differ by rounding only."""
-    return int((found.mu >= found.mu.max() * (1 - 1e-9)).argmax())
+    return int((certified.mu >= certified.mu.max() * (1 - 1e-9)).argmax())
 
 
 def as_text(values: dict[str, Any]) -> str:
@@ -77,23 +77,23 @@ def as_text(values: dict[str, Any]) -> str:
     return f"{json_text(values, indent=2)}\n"
 
 
-def _sentence(found: Certified, chance: float) -> str:
+def _sentence(certified: Certified, chance: float) -> str:
     """What it means, for people."""
-    if found.tier == "none":
-        return "The promise is broken." if found.verdict == "broken" else "Nothing is promised."
-    if found.tier == "nothing sent":
+    if certified.tier == "none":
+        return "The promise is broken." if certified.verdict == "broken" else "Nothing is promised."
+    if certified.tier == "nothing sent":
         return "Nothing is sent and nothing published: nobody can do better than toss a coin."
     what = {
         "node": "one node's data was used, or other data in its place",
         "record": "one record was used, or another in its place",
-    }.get(found.hidden, f"the records of one {found.hidden} were used, or others in their place")
+    }.get(certified.hidden, f"the records of one {certified.hidden} were used, or others in their place")
     right = f"right at most {percent_at_most(chance)} of the time. A coin is right 50 % of the time."
-    if found.tier == "tier 1":
+    if certified.tier == "tier 1":
         return (
             "Somebody who sees all that was sent and published, knows all other data, and guesses whether "
             f"{what}, is {right}"
         )
-    return f"Guesses by {found.adversary}, on whether {what}, are {right}"
+    return f"Guesses by {certified.adversary}, on whether {what}, are {right}"
 
 
 def _of_run(one: Certifiable) -> dict[str, Any]:

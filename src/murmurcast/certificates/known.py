@@ -45,5 +45,5 @@ def _settings(run: Result, ledger: Ledger, methods: Sequence[Method]) -> set[str
     name = ledger.text("algorithm")
     if name in registry.NAMES and all(method.name != name for method in methods):
         return {option.name for option in registry.find(name).options}
-    told = said(run, "settings")
-    return set(map(str, told)) if isinstance(told, dict) else set()
+    named = said(run, "settings")
+    return set(map(str, named)) if isinstance(named, dict) else set()

@@ -70,12 +70,12 @@ class Ledger(NamedTuple):
     @property
     def settings_chosen(self) -> str:
         """How settings were chosen, as the run states."""
-        told = self.text("settings_chosen")
+        statement = self.text("settings_chosen")
         try:
-            settings_chosen.check(told)
+            settings_chosen.check(statement)
         except Error:
             self.refuse("says how its settings were chosen in words that are not known")
-        return told
+        return statement
 
     def per_node(self, name: str, *, infinite: bool = False) -> FloatArray:
         """[nodes] numbers of 0 or more."""
@@ -87,10 +87,10 @@ class Ledger(NamedTuple):
 
     def table(self, name: str) -> FloatArray:
         """[rows, nodes] numbers of 0 or more; the last row stands for all later epochs."""
-        found = self._variable(name)
-        if found.ndim != 2 or found.dims[1] != "node" or not 1 <= found.shape[0] <= self.epochs:
-            self.refuse(f"has {name} of shape {found.shape}, expected 1 to {self.epochs} rows of {self.nodes} nodes")
-        return self._numbers(name, found.dims, (found.shape[0], self.nodes))
+        variable = self._variable(name)
+        if variable.ndim != 2 or variable.dims[1] != "node" or not 1 <= variable.shape[0] <= self.epochs:
+            self.refuse(f"has {name} of shape {variable.shape}, expected 1 to {self.epochs} rows of {self.nodes} nodes")
+        return self._numbers(name, variable.dims, (variable.shape[0], self.nodes))
 
     def ndim(self, name: str) -> int:
         """How many dimensions a table has."""
@@ -98,18 +98,18 @@ class Ledger(NamedTuple):
 
     def link_table(self, name: str) -> FloatArray:
         """[rows, nodes, links] numbers of 0 or more; the last row stands for all later epochs."""
-        found = self._variable(name)
-        if found.ndim != 3 or found.dims[1] != "node" or not 1 <= found.shape[0] <= self.epochs:
-            self.refuse(f"has {name} of shape {found.shape}, expected rows of {self.nodes} nodes and their links")
-        return self._numbers(name, found.dims, (found.shape[0], self.nodes, found.shape[2]))
+        variable = self._variable(name)
+        if variable.ndim != 3 or variable.dims[1] != "node" or not 1 <= variable.shape[0] <= self.epochs:
+            self.refuse(f"has {name} of shape {variable.shape}, expected rows of {self.nodes} nodes and their links")
+        return self._numbers(name, variable.dims, (variable.shape[0], self.nodes, variable.shape[2]))
 
     def sends(self, round_name: str) -> FloatArray | None:
         """[rows, nodes] 1 while a node sends, 0 once it has dropped out; None where nobody drops out.
 
         Who has dropped out stays out, and neither model nor noise of it is sent: tables and words must say the same.
         """
-        told, name = self.data.attrs.get("drops"), f"{round_name}_receiving_sends"
-        if told is None and not self.has(name):
+        stated, name = self.data.attrs.get("drops"), f"{round_name}_receiving_sends"
+        if stated is None and not self.has(name):
             return None
         sends = self.table(name)
         if not np.isin(sends, (0.0, 1.0)).all() or (np.diff(sends, axis=0) > 0).any() or not sends[0].all():
@@ -121,9 +121,9 @@ class Ledger(NamedTuple):
                 self.refuse(f"has a {round_name}_sending_{part} of a node that has dropped out")
         last = sends.sum(axis=0).astype(int)
         gone = np.flatnonzero(sends[-1] == 0).tolist()
-        found = ", ".join(f"node {node} after epoch {last[node]}" for node in gone)
-        if told != found:
-            self.refuse(f"says that drops are {told or 'none'}, and its tables have {found or 'none'}")
+        dropped = ", ".join(f"node {node} after epoch {last[node]}" for node in gone)
+        if stated != dropped:
+            self.refuse(f"says that drops are {stated or 'none'}, and its tables have {dropped or 'none'}")
         return sends
 
     def links(self, round_name: str) -> "tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]":
@@ -164,27 +164,27 @@ class Ledger(NamedTuple):
     def require_tables(self, *names: str) -> None:
         """These and no other tables of what is sent and received: what is not known here cannot be accounted for."""
         # Of all rounds, whether the ledger names them or not.
-        found = {name for name in map(str, self.data.variables) if re.search("(^|_)(sending|receiving)_", name)}
-        for name in sorted(set(names) - found):
+        present = {name for name in map(str, self.data.variables) if re.search("(^|_)(sending|receiving)_", name)}
+        for name in sorted(set(names) - present):
             self.refuse(f"has no {name}")
-        for name in sorted(found - set(names)):
+        for name in sorted(present - set(names)):
             self.refuse(f"has {name}, which this algorithm does not use")
 
     def _variable(self, name: str) -> "xr.DataArray":
         if name not in self.data.variables:
             self.refuse(f"has no {name}")
-        found = self.data[name]
-        if found.dtype.kind not in "fiu":
+        variable = self.data[name]
+        if variable.dtype.kind not in "fiu":
             self.refuse(f"has {name}, which must be numeric")
-        return found
+        return variable
 
     def _numbers(
         self, name: str, dims: tuple[Any, ...], shape: tuple[int, ...], *, infinite: bool = False
     ) -> FloatArray:
-        found = self._variable(name)
-        if found.dims != dims or found.shape != shape:
-            self.refuse(f"has {name} of shape {found.shape}, expected {shape}")
-        values = np.asarray(found, np.float64)
+        variable = self._variable(name)
+        if variable.dims != dims or variable.shape != shape:
+            self.refuse(f"has {name} of shape {variable.shape}, expected {shape}")
+        values = np.asarray(variable, np.float64)
         if np.isnan(values).any() or not (infinite or np.isfinite(values).all()):
             self.refuse(f"has a number in {name} that is not finite")
         if (values < 0).any():
@@ -214,9 +214,9 @@ def is_number(value: Any) -> "TypeGuard[float]":
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
-def same(told: object, held: object) -> bool:
+def same(one: object, other: object) -> bool:
     """Equal words, or equal numbers whatever their type: a file knows 1, 1.0 and NumPy's kinds of both."""
     numbers = (int, float, np.integer, np.floating)
-    if isinstance(told, numbers) and isinstance(held, numbers):
-        return bool(told == held) and isinstance(told, bool) == isinstance(held, bool)
-    return isinstance(told, str) and isinstance(held, str) and told == held
+    if isinstance(one, numbers) and isinstance(other, numbers):
+        return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+    return isinstance(one, str) and isinstance(other, str) and one == other

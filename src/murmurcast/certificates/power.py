@@ -59,15 +59,15 @@ def require_silence(run: Result, ledger: Ledger) -> None:
         refuse(ledger.run, "the metrics have power sent, and the ledger says that nothing is sent")
 
 
-def _require_least(ledger: Ledger, found: FloatArray, freedom: NDArray[np.int64], chance: float) -> None:
+def _require_least(ledger: Ledger, energy: FloatArray, freedom: NDArray[np.int64], chance: float) -> None:
     """[nodes] sums of squares are not below what chi-squares of so many degrees of freedom reach but by this chance."""
     least = 2 * gammaincinv(np.maximum(freedom, 1) / 2, chance) * (freedom > 0)
-    low = found * (1 + _ROUNDING) < least
+    low = energy * (1 + _ROUNDING) < least
     if low.any():
-        node = int(np.argmin(np.where(low, found / np.maximum(freedom, 1), np.inf)))
+        node = int(np.argmin(np.where(low, energy / np.maximum(freedom, 1), np.inf)))
         refuse(
             ledger.run,
-            f"node {node} sent {found[node]:.4g} times the variance of the noise it claims, and {freedom[node]} draws "
+            f"node {node} sent {energy[node]:.4g} times the variance of the noise it claims, and {freedom[node]} draws "
             f"of that noise come to {least[node]:.4g} at least: the noise in the ledger was not sent",
         )
 
@@ -77,11 +77,11 @@ def _sent(run: Result, ledger: Ledger) -> Sent:
     epochs = np.asarray(run.metrics["epoch"], np.int64)
     if epochs[-1] != ledger.epochs:
         refuse(ledger.run, f"the metrics end at epoch {epochs[-1]}, and the ledger at {ledger.epochs}")
-    told, loudest = (np.asarray(run.metrics[name], np.float64) for name in ("sent_power", "loudest"))
-    if (told < 0).any() or (loudest < told.max(axis=1) * (1 - _ROUNDING)).any():
+    sent_power, loudest = (np.asarray(run.metrics[name], np.float64) for name in ("sent_power", "loudest"))
+    if (sent_power < 0).any() or (loudest < sent_power.max(axis=1) * (1 - _ROUNDING)).any():
         refuse(ledger.run, "the metrics have power sent below 0, or above the loudest signal")
     reach = np.abs(run.published.reshape(*run.published.shape[:2], -1)).max(axis=2)  # not a number where it diverged
-    lost = ~np.isfinite(told).all(axis=1) & (reach <= _DIVERGED)
+    lost = ~np.isfinite(sent_power).all(axis=1) & (reach <= _DIVERGED)
     if lost.any():
         refuse(ledger.run, f"the metrics do not say what node {int(np.argwhere(lost)[0, 1])} sent")
-    return Sent(epochs, told * power)
+    return Sent(epochs, sent_power * power)

@@ -1,5 +1,6 @@
 """Reads a ledger, and whether all parts of its run tell one story: run.json, experiment, metrics, published models."""
 
+import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from murmurcast.runs.result import LEDGER_FORMAT, Result
 if TYPE_CHECKING:
     pass
 
+_HEADING = re.compile(r"^\s*\[(network|privacy|schedule|algorithm)\]", re.MULTILINE)  # notes of one's own have none
 _BUDGET_MET = 1e-6  # relative: how nearly a plan meets its budget
 # Where an experiment file says what the ledger says too.
 _WRITTEN = {
@@ -54,15 +56,15 @@ def read(run: Result) -> Ledger:
 
 def _require_all_epochs(run: Result, ledger: Ledger) -> None:
     """The ledger holds the epochs that the run was to have, all of the plan's or as many as were fixed beforehand."""
-    told = said(run, "epochs")
-    if isinstance(told, bool) or not isinstance(told, int):
+    stated = said(run, "epochs")
+    if isinstance(stated, bool) or not isinstance(stated, int):
         refuse(ledger.run, "run.json does not say how many epochs the run has")
-    if told < ledger.epochs:
-        refuse(ledger.run, f"the ledger holds {ledger.epochs} epochs, and {told} were planned")
-    if told > ledger.epochs:
+    if stated < ledger.epochs:
+        refuse(ledger.run, f"the ledger holds {ledger.epochs} epochs, and {stated} were planned")
+    if stated > ledger.epochs:
         refuse(
             ledger.run,
-            f"the ledger holds {ledger.epochs} epochs of {told}: a stop that was not fixed before the run counts as "
+            f"the ledger holds {ledger.epochs} epochs of {stated}: a stop that was not fixed before the run counts as "
             "the whole run, and what the rest of it would send is not known",
         )
     fixed, planned = (ledger.data.attrs.get(name) for name in ("stop_after", "planned_epochs"))
@@ -81,14 +83,14 @@ def _require_info(run: Result, ledger: Ledger) -> None:
         "delta": (said(run, "privacy", "delta"), ledger.number("delta")),
         "number of nodes": (said(run, "problem", "nodes"), ledger.nodes),
     }
-    told, held = said(run, "privacy").get("records_per_person", 1), ledger.data.attrs.get("records_per_person", 1)
-    pairs["number of records per person"] = told, held
+    stated, recorded = said(run, "privacy").get("records_per_person", 1), ledger.data.attrs.get("records_per_person", 1)
+    pairs["number of records per person"] = stated, recorded
     rounds = said(run, "rounds")
     if not isinstance(rounds, list) or not all(isinstance(one, str) for one in rounds):
         refuse(ledger.run, "run.json does not say its rounds")
     pairs["list of rounds"] = " ".join(rounds), ledger.text("rounds")
-    told = said(run, "privacy").get("noise_source", "seeded")
-    pairs["noise source"] = told, ledger.noise_source
+    stated = said(run, "privacy").get("noise_source", "seeded")
+    pairs["noise source"] = stated, ledger.noise_source
     chosen = said(run, "privacy").get("settings_chosen", NOT_STATED)
     pairs["statement of how settings were chosen"] = chosen, ledger.settings_chosen
     settings = said(run, "settings")
@@ -96,9 +98,9 @@ def _require_info(run: Result, ledger: Ledger) -> None:
         refuse(ledger.run, "run.json does not say its settings")
     for key, value in settings.items():
         pairs[str(key)] = value, ledger.data.attrs.get(str(key))
-    for name, (told, held) in pairs.items():
-        if not same(told, held):
-            refuse(ledger.run, f"its {name} is {told} in run.json, and {held} in the ledger")
+    for name, (stated, recorded) in pairs.items():
+        if not same(stated, recorded):
+            refuse(ledger.run, f"its {name} is {stated} in run.json, and {recorded} in the ledger")
     if ledger.number("delta") >= 1:
         ledger.refuse(f"has delta {ledger.number('delta'):g}, expected less than 1")
 
@@ -108,15 +110,17 @@ def _require_experiment(run: Result, ledger: Ledger) -> None:
     try:
         written: dict[str, Any] = tomllib.loads(run.experiment)
     except (ValueError, RecursionError):
+        if _HEADING.search(run.experiment):
+            refuse(ledger.run, "its experiment.toml cannot be read")
         return
     for (section, key), name in _WRITTEN.items():
         inner = written.get(section)
         unsaid = {"noise_source": "seeded", "settings_chosen": NOT_STATED, "records_per_person": 1}
         attributes = unsaid | ledger.data.attrs
         if isinstance(inner, dict) and key in inner and name in attributes:
-            told, held = inner[key], attributes[name]
-            if not same(told, held):
-                refuse(ledger.run, f"its {name} is {told} in experiment.toml, and {held} in the ledger")
+            stated, recorded = inner[key], attributes[name]
+            if not same(stated, recorded):
+                refuse(ledger.run, f"its {name} is {stated} in experiment.toml, and {recorded} in the ledger")
     schedule, running, privacy = (written.get(part) for part in ("schedule", "run", "privacy"))
     if isinstance(schedule, dict) and isinstance(running, dict):  # else notes of one's own, not an experiment
         _require_written(run, ledger, schedule, running)
@@ -125,15 +129,15 @@ def _require_experiment(run: Result, ledger: Ledger) -> None:
 
 def _require_written(run: Result, ledger: Ledger, schedule: dict[str, Any], running: dict[str, Any]) -> None:
     """Length, end, seeds and steps of the run are those that its experiment fixed beforehand."""
-    held = ledger.data.attrs
-    planned = held.get("planned_epochs", ledger.epochs)
-    for name, told, found in (
+    attributes = ledger.data.attrs
+    planned = attributes.get("planned_epochs", ledger.epochs)
+    for name, stated, recorded in (
         ("number of epochs", schedule.get("epochs", planned), planned),
-        ("stop_after", running.get("stop_after"), held.get("stop_after")),
-        ("drops", _drops_in_words(running.get("drops")), held.get("drops")),
+        ("stop_after", running.get("stop_after"), attributes.get("stop_after")),
+        ("drops", _drops_in_words(running.get("drops")), attributes.get("drops")),
     ):
-        if not (told is None and found is None) and not same(told, found):
-            refuse(ledger.run, f"its {name} is {told} in experiment.toml, and {found} in the ledger")
+        if not (stated is None and recorded is None) and not same(stated, recorded):
+            refuse(ledger.run, f"its {name} is {stated} in experiment.toml, and {recorded} in the ledger")
     if "seeds" in running and not _are_seeds(running["seeds"], said(run, "seeds")):
         refuse(ledger.run, "its seeds are not the same in experiment.toml and in run.json")
     # A step of its own making has a factor among its settings, or waits an epoch and starts at 0.
@@ -164,22 +168,22 @@ def _require_within_budget(run: Result, ledger: Ledger, privacy: dict[str, Any])
         refuse(ledger.run, f"its budget is {budget} in experiment.toml, and it promises {promised}")
 
 
-def _drops_in_words(told: object) -> str | None:
+def _drops_in_words(drops: object) -> str | None:
     """As a ledger has them."""
-    if not isinstance(told, dict):
-        return None if told is None else str(told)
+    if not isinstance(drops, dict):
+        return None if drops is None else str(drops)
     try:
-        last = {int(node): epoch for node, epoch in told.items()}
+        last = {int(node): epoch for node, epoch in drops.items()}
     except ValueError:
-        return str(told)
+        return str(drops)
     return ", ".join(f"node {node} after epoch {last[node]}" for node in sorted(last)) or None
 
 
-def _are_seeds(told: object, held: object) -> bool:
+def _are_seeds(stated: object, recorded: object) -> bool:
     """3 means 0, 1 and 2."""
-    if isinstance(told, int) and isinstance(held, list):
-        return told == len(held) and held == list(range(told))
-    return told == held
+    if isinstance(stated, int) and isinstance(recorded, list):
+        return stated == len(recorded) and recorded == list(range(stated))
+    return stated == recorded
 
 
 def data_of(run: Result) -> "dict[str, Any] | None":
@@ -188,10 +192,10 @@ def data_of(run: Result) -> "dict[str, Any] | None":
     How it is scaled is left out: that moves nothing from node to node.
     """
     try:
-        told = tomllib.loads(run.experiment).get("data")
+        section = tomllib.loads(run.experiment).get("data")
     except (ValueError, RecursionError):
         return None
-    return {key: told[key] for key in told if key not in ("mean", "std")} if isinstance(told, dict) else None
+    return {key: section[key] for key in section if key not in ("mean", "std")} if isinstance(section, dict) else None
 
 
 def _require_metrics(run: Result, ledger: Ledger) -> None:
@@ -226,9 +230,9 @@ def curve_of(run: Result, ledger: Ledger) -> Curve:
 
 def require_epsilon(run: Result, ledger: Ledger, promised: FloatArray) -> None:
     """The epsilon that run.json quotes is that of the ledger's promise to the node that pays most."""
-    told, delta = said(run, "privacy", "epsilon"), ledger.number("delta")
+    quoted, delta = said(run, "privacy", "epsilon"), ledger.number("delta")
     worst = float(curve_of(run, ledger).epsilon(promised.max(), delta))
-    if told is None and np.isinf(worst):
+    if quoted is None and np.isinf(worst):
         return
-    if not is_number(told) or not np.isclose(told, worst, rtol=TOLERANCE, atol=TOLERANCE):
-        refuse(ledger.run, f"run.json quotes epsilon {told}, and what the ledger promises comes to {worst:.10g}")
+    if not is_number(quoted) or not np.isclose(quoted, worst, rtol=TOLERANCE, atol=TOLERANCE):
+        refuse(ledger.run, f"run.json quotes epsilon {quoted}, and what the ledger promises comes to {worst:.10g}")

@@ -33,6 +33,7 @@ class Rebuilt(NamedTuple):
         info: What run.json says of such a run, as far as it could be made anew.
         is_whole: Whether the ledger is all of it, so that the run's may hold nothing else.
         evaluated: The epochs at which such a run is evaluated; () where that is not known.
+        uses: Of the channel in one epoch; None where that is not known.
         final: [seeds, nodes] metrics that the published models reach on the test part, by name.
         not_compared: A line for each thing that must be taken on trust.
     """
@@ -41,6 +42,7 @@ class Rebuilt(NamedTuple):
     info: dict[str, Any] = {}  # noqa: RUF012 - never changed
     is_whole: bool = False
     evaluated: tuple[int, ...] = ()
+    uses: int | None = None
     final: dict[str, NDArray[Any]] = {}  # noqa: RUF012 - never changed
     not_compared: tuple[str, ...] = ()
 
@@ -60,11 +62,16 @@ def not_rebuilt(run: Result) -> Rebuilt:  # noqa: ARG001
 
 def require_as_rebuilt(run: Result, ledger: Ledger, rebuilt: Rebuilt) -> None:
     """Every table, word and number that could be made anew is the run's."""
-    for name, (told, expected) in _pairs(run.info, rebuilt.info).items():
-        if not _alike(told, expected, _TOLERANCE):
-            refuse(ledger.run, f"its {name} is {told} in run.json, and its experiment makes it {expected}")
+    for name, (stated, expected) in _pairs(run.info, rebuilt.info).items():
+        if not _alike(stated, expected, _TOLERANCE):
+            refuse(ledger.run, f"its {name} is {stated} in run.json, and its experiment makes it {expected}")
     if rebuilt.evaluated and np.asarray(run.metrics["epoch"]).tolist() != list(rebuilt.evaluated):
         refuse(ledger.run, "the metrics are of other epochs than its experiment has evaluated")
+    if rebuilt.uses is not None and (run.metrics["channel_uses"] != rebuilt.uses * run.metrics["epoch"]).any():
+        refuse(ledger.run, f"the metrics have other channel_uses than {rebuilt.uses} in every epoch")
+    unmeasured = sorted({str(name) for name in run.metrics if str(name).startswith("published_")} - set(rebuilt.final))
+    if rebuilt.final and unmeasured:
+        refuse(ledger.run, f"the metrics have {unmeasured[0][:60]}, which its experiment does not measure")
     if rebuilt.ledger is not None:
         _require_same(ledger, rebuilt.ledger, is_whole=rebuilt.is_whole)
     for name, values in rebuilt.final.items():
@@ -76,53 +83,55 @@ def require_as_rebuilt(run: Result, ledger: Ledger, rebuilt: Rebuilt) -> None:
 
 def _require_same(ledger: Ledger, anew: Labelled, *, is_whole: bool) -> None:
     """All of the new ledger is in the run's, and nothing else where it is whole."""
-    held, tolerance = from_xarray(ledger.data), _COARSE if ledger.nodes > _COARSE_FROM else _TOLERANCE
+    recorded, tolerance = from_xarray(ledger.data), _COARSE if ledger.nodes > _COARSE_FROM else _TOLERANCE
     for name, expected in anew.attributes.items():
-        if not _alike(held.attributes.get(name), expected, tolerance):
-            ledger.refuse(f"has {name} {held.attributes.get(name)}, and its experiment makes it {expected}")
+        if not _alike(recorded.attributes.get(name), expected, tolerance):
+            ledger.refuse(f"has {name} {recorded.attributes.get(name)}, and its experiment makes it {expected}")
     for name, table in anew.variables.items():
-        if name not in held.variables or not _same_table(held.variables[name].values, table.values, tolerance):
+        if name not in recorded.variables or not _same_table(recorded.variables[name].values, table.values, tolerance):
             ledger.refuse(f"has another {name} than its experiment leads to")
-    unknown = sorted((set(held.attributes) - set(anew.attributes)) | (set(held.variables) - set(anew.variables)))
+    unknown = sorted(
+        (set(recorded.attributes) - set(anew.attributes)) | (set(recorded.variables) - set(anew.variables))
+    )
     if unknown and is_whole:
         ledger.refuse(f"has {unknown[0][:60]}, to which its experiment does not lead")
 
 
-def _pairs(told: Any, expected: dict[str, Any], above: str = "") -> dict[str, tuple[Any, Any]]:
+def _pairs(stated: Any, expected: dict[str, Any], above: str = "") -> dict[str, tuple[Any, Any]]:
     """What is said and what is expected, by name."""
-    found: dict[str, tuple[Any, Any]] = {}
+    pairs: dict[str, tuple[Any, Any]] = {}
     for key, value in expected.items():
-        said = told.get(key) if isinstance(told, dict) else None
-        found |= _pairs(said, value, f"{above}{key}.") if isinstance(value, dict) else {above + key: (said, value)}
-    return found
+        said = stated.get(key) if isinstance(stated, dict) else None
+        pairs |= _pairs(said, value, f"{above}{key}.") if isinstance(value, dict) else {above + key: (said, value)}
+    return pairs
 
 
-def _alike(told: Any, expected: Any, tolerance: float) -> bool:
+def _alike(stated: Any, expected: Any, tolerance: float) -> bool:
     if isinstance(expected, list | tuple):
-        listed = isinstance(told, list | tuple) and len(told) == len(expected)
-        return listed and all(_alike(one, other, tolerance) for one, other in zip(told, expected, strict=True))
-    if isinstance(expected, float) and is_number(told):
-        return bool(np.isclose(told, expected, rtol=tolerance, atol=0))
-    if isinstance(told, np.floating) and is_number(expected):
-        return bool(np.isclose(told, expected, rtol=tolerance, atol=0))
-    return (told is None and expected is None) or same(told, expected)
+        listed = isinstance(stated, list | tuple) and len(stated) == len(expected)
+        return listed and all(_alike(one, other, tolerance) for one, other in zip(stated, expected, strict=True))
+    if isinstance(expected, float) and is_number(stated):
+        return bool(np.isclose(stated, expected, rtol=tolerance, atol=0))
+    if isinstance(stated, np.floating) and is_number(expected):
+        return bool(np.isclose(stated, expected, rtol=tolerance, atol=0))
+    return (stated is None and expected is None) or same(stated, expected)
 
 
-def _same_table(held: NDArray[Any], expected: NDArray[Any], tolerance: float) -> bool:
+def _same_table(recorded: NDArray[Any], expected: NDArray[Any], tolerance: float) -> bool:
     """The same numbers in every epoch: where the last row stands for all later ones, it may do so earlier or later."""
-    if held.shape[1:] != expected.shape[1:] or held.ndim != expected.ndim:
+    if recorded.shape[1:] != expected.shape[1:] or recorded.ndim != expected.ndim:
         return False
-    if held.ndim < 2:
-        return held.shape == expected.shape and _close(held, expected, tolerance)
-    for first in range(1, max(len(held), len(expected)) + 1, _ROWS):
-        rows = np.arange(first, min(first + _ROWS, max(len(held), len(expected)) + 1))
-        if not _close(row_of(held, rows), row_of(expected, rows), tolerance):
+    if recorded.ndim < 2:
+        return recorded.shape == expected.shape and _close(recorded, expected, tolerance)
+    for first in range(1, max(len(recorded), len(expected)) + 1, _ROWS):
+        rows = np.arange(first, min(first + _ROWS, max(len(recorded), len(expected)) + 1))
+        if not _close(row_of(recorded, rows), row_of(expected, rows), tolerance):
             return False
     return True
 
 
-def _close(held: NDArray[Any], expected: NDArray[Any], tolerance: float) -> bool:
+def _close(recorded: NDArray[Any], expected: NDArray[Any], tolerance: float) -> bool:
     if expected.dtype.kind in "iu":
-        return np.array_equal(held, expected)
+        return np.array_equal(recorded, expected)
     largest = float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0))
-    return bool(np.allclose(held, expected, rtol=tolerance, atol=1e-12 * largest))
+    return bool(np.allclose(recorded, expected, rtol=tolerance, atol=1e-12 * largest))

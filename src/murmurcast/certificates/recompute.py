@@ -83,14 +83,14 @@ def account_of(run: Result, methods: Sequence[Method] = (), rebuild: Rebuild = n
         rebuild: Makes the run's plan anew from its experiment, a second check beside the ledger's own tables.
     """
     ledger = read(run)
-    found = _from_tables(run, ledger, methods)
+    account = _from_tables(run, ledger, methods)
     sizes = ledger.per_node("examples_per_node") if ledger.has("examples_per_node") else np.zeros(1)
-    found = found._replace(settings_chosen=ledger.settings_chosen, examples=float(sizes.min()))
-    if not {"costs more", "costs less"}.isdisjoint(found.verdicts):  # there is nothing worse to say of it
-        return found
+    account = account._replace(settings_chosen=ledger.settings_chosen, examples=float(sizes.min()))
+    if not {"costs more", "costs less"}.isdisjoint(account.verdicts):  # there is nothing worse to say of it
+        return account
     require_known(run, ledger, methods)
-    if found.reason:
-        return found
+    if account.reason:
+        return account
     method = _method(ledger, methods)
     if not method.sends:
         require_silence(run, ledger)
@@ -98,7 +98,7 @@ def account_of(run: Result, methods: Sequence[Method] = (), rebuild: Rebuild = n
         require_noise_sent(run, ledger, method.noise_sent)
     rebuilt = rebuild(run)
     require_as_rebuilt(run, ledger, rebuilt)
-    return found._replace(not_compared=rebuilt.not_compared)
+    return account._replace(not_compared=rebuilt.not_compared)
 
 
 def _from_tables(run: Result, ledger: Ledger, methods: Sequence[Method]) -> RunAccount:
@@ -178,7 +178,7 @@ def _tier(releases: Releases) -> Tier:
 
 def _weaker(ledger: Ledger, releases: tuple[Releases, ...]) -> tuple[tuple[str, FloatArray], ...]:
     """What is promised against weaker adversaries, each held against its own promise."""
-    found = []
+    costs = []
     for part in releases:
         mu = _mu(part)
         promised = ledger.per_node(f"promised_mu_against_{part.against.replace(' ', '_')}")
@@ -187,8 +187,8 @@ def _weaker(ledger: Ledger, releases: tuple[Releases, ...]) -> tuple[tuple[str, 
             ledger.refuse(
                 f"promises mu {promised[node]:.6g} against an {part.against}, and what was sent costs {mu[node]:.6g}"
             )
-        found.append((str(part.against), mu))
-    return tuple(found)
+        costs.append((str(part.against), mu))
+    return tuple(costs)
 
 
 def _require_quoted(run: Result, ledger: Ledger, releases: tuple[Releases, ...]) -> None:
@@ -199,11 +199,11 @@ def _require_quoted(run: Result, ledger: Ledger, releases: tuple[Releases, ...])
     quoted, delta = said(run, "privacy", "weaker"), ledger.number("delta")
     expected = {str(part.against): float(conversion.epsilon_of(part, delta).max()) for part in releases[1:]}
     try:
-        told = {one["against"]: np.inf if one["epsilon"] is None else float(one["epsilon"]) for one in quoted}
-        same = len(quoted) == len(expected) and told.keys() == expected.keys()
+        stated = {one["against"]: np.inf if one["epsilon"] is None else float(one["epsilon"]) for one in quoted}
+        same = len(quoted) == len(expected) and stated.keys() == expected.keys()
     except (TypeError, KeyError, ValueError):
         same = False
-    if not same or not all(np.isclose(told[who], expected[who], rtol=TOLERANCE, atol=TOLERANCE) for who in expected):
+    if not same or not all(np.isclose(stated[who], expected[who], rtol=TOLERANCE, atol=TOLERANCE) for who in expected):
         refuse(ledger.run, "run.json quotes other numbers against weaker adversaries than what was sent comes to")
 
 
@@ -230,7 +230,7 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
     """What a ledger cannot show."""
     if tier == "nothing sent":
         return ("the ledger is complete: no model leaves its node",)
-    found = [
+    lines = [
         "the ledger is complete and true: nothing else that depends on data leaves a node",
         f"gradients are clipped as it says (each {ledger.text('clipping')}'s to {ledger.number('clip'):g})",
         "noise is Gaussian, unpredictable and fresh in every epoch; rounding is not counted"
@@ -241,22 +241,22 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
         *assumed_of_data(run, ledger),
     ]
     if tier != "trusted server":
-        found.append("own models stay on their nodes; only mixed points, or averages of them, are published")
+        lines.append("own models stay on their nodes; only mixed points, or averages of them, are published")
     if ledger.text("unit") == "record":
-        found.append(_of_a_person(records_per_person(ledger), ledger.noise_source))
+        lines.append(_of_a_person(records_per_person(ledger), ledger.noise_source))
     if ledger.says("stop_after"):
-        found.append(f"that it stops after epoch {ledger.epochs} was fixed before the run")
+        lines.append(f"that it stops after epoch {ledger.epochs} was fixed before the run")
     if ledger.says("drops"):
-        found.append(f"who drops out when was fixed before the run: {ledger.text('drops')}")
+        lines.append(f"who drops out when was fixed before the run: {ledger.text('drops')}")
     if ledger.says("batch"):
-        found.append(PLAIN_BOUND)
+        lines.append(PLAIN_BOUND)
     if len(run.published) > 1:
         count = len(run.published)
-        found.append(
+        lines.append(
             f'of the {count} seeds of "{ledger.run}" one, named before the run, is released; all of them, or the best, '
             f"cost sqrt({count}) times its mu"
         )
-    return tuple(found)
+    return tuple(lines)
 
 
 def _of_a_person(records: int, source: str) -> str:

@@ -73,63 +73,66 @@ def read_archived(path: Path) -> Archived:
 
 def differences(archived: dict[str, Any], recomputed: dict[str, Any]) -> list[str]:
     """A line for everything in which a certificate differs from what the folders say; empty where it holds."""
-    told, found = (
+    stated, actual = (
         {key: value for key, value in finite(values).items() if key not in _NOT_COMPARED}
         for values in (archived, recomputed)
     )
-    return _compared("", told, found)
+    return _compared("", stated, actual)
 
 
-def _compared(where: str, told: Any, found: Any) -> list[str]:
-    if isinstance(told, dict) and isinstance(found, dict):
-        keys = sorted(told.keys() | found.keys())
-        return [line for key in keys for line in _entry(f"{where}.{key}" if where else key, key, told, found)]
-    if isinstance(told, list) and isinstance(found, list):
-        return _compared_lists(where, told, found)
-    if _same(told, found):
+def _compared(where: str, stated: Any, actual: Any) -> list[str]:
+    if isinstance(stated, dict) and isinstance(actual, dict):
+        keys = sorted(stated.keys() | actual.keys())
+        return [line for key in keys for line in _entry(f"{where}.{key}" if where else key, key, stated, actual)]
+    if isinstance(stated, list) and isinstance(actual, list):
+        return _compared_lists(where, stated, actual)
+    if _same(stated, actual):
         return []
-    if isinstance(told, str) and isinstance(found, str) and len(told) > _MAX_SHOWN:  # they may differ at the end only
-        alike = next((place for place, pair in enumerate(zip(told, found, strict=False)) if pair[0] != pair[1]), 0)
-        told, found = (text[max(0, alike - _MAX_SHOWN // 2) :] for text in (told, found))
-    return [f"{where} is {_shown(told)} in the certificate, and {_shown(found)} by the folder"]
+    # They may differ at the end only.
+    if isinstance(stated, str) and isinstance(actual, str) and len(stated) > _MAX_SHOWN:
+        alike = next((place for place, pair in enumerate(zip(stated, actual, strict=False)) if pair[0] != pair[1]), 0)
+        stated, actual = (text[max(0, alike - _MAX_SHOWN // 2) :] for text in (stated, actual))
+    return [f"{where} is {_shown(stated)} in the certificate, and {_shown(actual)} by the folder"]
 
 
-def _compared_lists(where: str, told: list[Any], found: list[Any]) -> list[str]:
+def _compared_lists(where: str, stated: list[Any], actual: list[Any]) -> list[str]:
     """Of many entries that differ, as of all nodes, the first stands for all; sentences are in one or in the other."""
-    if all(isinstance(one, str) for one in (*told, *found)):
-        ours, theirs = ([one for one in left if one not in right] for left, right in ((told, found), (found, told)))
+    if all(isinstance(one, str) for one in (*stated, *actual)):
+        ours, theirs = (
+            [one for one in left if one not in right] for left, right in ((stated, actual), (actual, stated))
+        )
         return [
             *(f"{where}: {json.dumps(one)} is not so by the folder" for one in ours),
             *(f"{where}: {json.dumps(one)} is not in the certificate" for one in theirs),
             *(
                 [f"{where} are in another order, or some stand there more often"]
-                if not (ours or theirs) and told != found
+                if not (ours or theirs) and stated != actual
                 else []
             ),
         ]
-    if len(told) != len(found):
-        return [f"{where} has {len(told)} entries in the certificate, and {len(found)} by the folder"]
-    pairs = enumerate(zip(told, found, strict=True))
+    if len(stated) != len(actual):
+        return [f"{where} has {len(stated)} entries in the certificate, and {len(actual)} by the folder"]
+    pairs = enumerate(zip(stated, actual, strict=True))
     lines = [line for place, pair in pairs for line in _compared(f"{where}[{place}]", *pair)]
-    if len(lines) < _LINES_OF_A_LIST or any(isinstance(one, dict) for one in told):
+    if len(lines) < _LINES_OF_A_LIST or any(isinstance(one, dict) for one in stated):
         return lines
     return [f"{lines[0]}; and {len(lines) - 1} more"]
 
 
-def _entry(where: str, key: str, told: dict[str, Any], found: dict[str, Any]) -> list[str]:
-    if key not in found:
+def _entry(where: str, key: str, stated: dict[str, Any], actual: dict[str, Any]) -> list[str]:
+    if key not in actual:
         return [f"{where} is in the certificate, and means nothing here"]
-    if key not in told:
-        return [f"{where} is not in the certificate, and {_shown(found[key])} by the folder"]
-    return _compared(where, told[key], found[key])
+    if key not in stated:
+        return [f"{where} is not in the certificate, and {_shown(actual[key])} by the folder"]
+    return _compared(where, stated[key], actual[key])
 
 
-def _same(told: Any, found: Any) -> bool:
+def _same(stated: Any, actual: Any) -> bool:
     """Equal; of numbers, up to what libraries and processors differ by."""
-    numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in (told, found)]
+    numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in (stated, actual)]
     if all(numbers):
-        return abs(told) <= 1e300 and bool(np.isclose(told, found, rtol=TOLERANCE, atol=0))
-    return type(told) is type(found) and bool(told == found)
+        return abs(stated) <= 1e300 and bool(np.isclose(stated, actual, rtol=TOLERANCE, atol=0))
+    return type(stated) is type(actual) and bool(stated == actual)
 
 
 def _shown(value: Any) -> str:
@@ -142,13 +145,13 @@ class _Reader(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.texts: list[str] = []
         self.inside = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if ("id", EMBEDDED) in attrs:
             self.inside = tag
-            self.found.append("")
+            self.texts.append("")
 
     def handle_endtag(self, tag: str) -> None:
         if tag == self.inside:
@@ -156,13 +159,13 @@ class _Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self.inside:
-            self.found[-1] += data
+            self.texts[-1] += data
 
 
 def _embedded(page: str) -> str:
     reader = _Reader()
     reader.feed(page)
     reader.close()
-    if len(reader.found) != 1:
+    if len(reader.texts) != 1:
         raise ValueError("no certificate, or several")
-    return reader.found[0]
+    return reader.texts[0]

@@ -32,7 +32,7 @@ def compare(
         murmurcast compare runs/ours runs/rival --figure curves.pdf
     """
     from murmurcast.algorithms import registry
-    from murmurcast.certificates.compare import compare as side_by_side
+    from murmurcast.experiments.shown import compare as side_by_side
     from murmurcast.runs.result import load_run
 
     if figure is not None:

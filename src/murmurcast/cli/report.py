@@ -27,9 +27,10 @@ def report(
         murmurcast report runs/ours runs/rival -o rivals.html
     """
     from murmurcast.algorithms import registry
-    from murmurcast.reports import runs as pages
+    from murmurcast.experiments.shown import report as write
+    from murmurcast.reports.runs import require_path
     from murmurcast.runs.result import load_run
 
-    pages.require_path(out)
-    pages.report([load_run(folder) for folder in runs], out, [registry.own(name) for name in method or []])
+    require_path(out)
+    write([load_run(folder) for folder in runs], out, [registry.own(name) for name in method or []])
     typer.echo(f"{_check.printable(str(out))}, {out.stat().st_size / 2**20:.1f} MiB")

@@ -52,7 +52,7 @@ def run(
 
     from murmurcast.engine import secure
     from murmurcast.runs import require
-    from murmurcast.runs.folder_lock import held
+    from murmurcast.runs.folder_lock import locked
     from murmurcast.runs.result import EXPERIMENT, require_folder
 
     if figure is not None:
@@ -76,7 +76,7 @@ def run(
         require_folder(folder)
         if figure is not None:
             _draw_partition(problem, figure)
-    with held(folder):
+    with locked(folder):
         _require_free(folder, text, resume)  # once more: another process may have been quicker
         _require_space(folder, problem, _seeds(experiment))
         _write_beginning(folder, {EXPERIMENT: text.encode()}, _network_file(experiment, file.parent))

@@ -30,7 +30,7 @@ from murmurcast.experiments.validation import Examples, with_validation
 from murmurcast.network.graph import Network
 from murmurcast.problems.ridge import RidgeRegression
 from murmurcast.problems.softmax import SoftmaxRegression
-from murmurcast.runs.folder_lock import held
+from murmurcast.runs.folder_lock import locked
 from murmurcast.runs.ranking import NOBODY, LeftOut, Ranking, Score, Trial
 from murmurcast.runs.require import require_carried_out
 from murmurcast.runs.result import Result, require_folder
@@ -136,7 +136,7 @@ def rank(experiment: Experiment, options: RankOptions | None = None, place: Path
     kept = None if chosen.folder is None else Path(chosen.folder) / SCORES
     if kept is not None:
         require_folder(kept)
-    with nullcontext() if kept is None else held(kept):
+    with nullcontext() if kept is None else locked(kept):
         for done, one in enumerate(places):
             chosen.on_score(done, len(places), _words(one))
             try:

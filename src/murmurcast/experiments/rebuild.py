@@ -81,6 +81,7 @@ class Rebuilder(NamedTuple):
                 ledger=_without_problem(experiment, algorithm),
                 info=_told(algorithm),
                 evaluated=_evaluated(experiment, algorithm),
+                uses=algorithm.channel_uses,
                 not_compared=needed,
             )
         import jax
@@ -95,7 +96,8 @@ class Rebuilder(NamedTuple):
         told = record.info(algorithm, problem, run.name, seeds, precision)
         kept = {key: told["privacy"][key] for key in ("epsilon", "delta", "unit", "against", "noise_source")}
         info = _told(algorithm) | {"problem": told["problem"], "precision": precision, "privacy": kept}
-        return Rebuilt(ledger, info, is_whole=True, evaluated=_evaluated(experiment, algorithm), final=metrics)
+        evaluated, uses = _evaluated(experiment, algorithm), algorithm.channel_uses
+        return Rebuilt(ledger, info, is_whole=True, evaluated=evaluated, uses=uses, final=metrics)
 
     def _problem(self, experiment: Experiment, run: Result, nodes: int) -> _Found:
         """What is learnt, where its data is at hand."""

@@ -99,6 +99,7 @@ def erdos_renyi(
     import networkx as nx
 
     _check.at_least(2, nodes=nodes)
+    _check.at_least(0, seed=seed)
     if not 0 < probability <= 1:
         raise Error(f"probability is {probability:g}, expected above 0 and at most 1", hint="try 2 ln(nodes) / nodes")
     _require_reasonable(nodes + probability * nodes * nodes)
@@ -122,6 +123,7 @@ def geometric(
     """
     _check.positive(size_m=size_m)
     _check.at_least(2, nodes=nodes)
+    _check.at_least(0, seed=seed)
     reach = math.sqrt(5 * math.log(nodes + 1) / (math.pi * nodes)) if radius is None else radius
     _check.positive(radius=reach)
     _require_reasonable(nodes + nodes * nodes * min(1.0, math.pi * reach * reach))

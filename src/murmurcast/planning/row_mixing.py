@@ -27,5 +27,5 @@ def row_mixing(setup: Setup) -> RowMixing:
     network = setup.network
     if isinstance(setup, Plan):
         return RowMixing(setup.mixing, np.sqrt(setup.alpha * network.power))
-    made = mixing(network, np.ones(network.nodes), normaliser(network, "lazy"))
-    return RowMixing(made, np.sqrt(network.power))
+    at_full_power = mixing(network, np.ones(network.nodes), normaliser(network, "lazy"))
+    return RowMixing(at_full_power, np.sqrt(network.power))

@@ -82,9 +82,10 @@ class ClippedGradients:
 
 def require_facts(problem: object) -> None:
     """This says what a setup must know."""
-    if not hasattr(problem, "gradient_clip"):
+    if isinstance(problem, type) or not hasattr(problem, "gradient_clip"):
+        kind = f"the class {problem.__name__}" if isinstance(problem, type) else type(problem).__name__
         raise Error(
-            f"problem is {type(problem).__name__}, expected a problem",
+            f"problem is {kind}, expected a problem",
             hint="give one, such as mc.SoftmaxRegression(data=...), or mc.ClippedGradients where none is at hand",
         )
 

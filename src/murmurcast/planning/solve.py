@@ -104,9 +104,11 @@ def planned(
     noise = _noise(schedule, budget, network.nodes)
 
     def mix(alpha: FloatArray) -> tuple[Mixing, FloatArray]:
-        made = mixing(network, alpha, resolved) if radio is None else mean_mixing(network, alpha, resolved, radio)
+        mixed = mixing(network, alpha, resolved) if radio is None else mean_mixing(network, alpha, resolved, radio)
         varies = radio is not None and radio.varies
-        return made, z_in_epochs(made.weights, schedule, "perron" if varies or rule_of_z != "recursive" else rule_of_z)
+        return mixed, z_in_epochs(
+            mixed.weights, schedule, "perron" if varies or rule_of_z != "recursive" else rule_of_z
+        )
 
     if budget.target == "per-epoch" and noise is None:
         raise Error(
@@ -114,15 +116,15 @@ def planned(
         )
     if rule.objective == "balanced":
         on_stage("balancing the weights")
-        found = _balanced(setup, mix, rule, noise, resolved)
+        solution = _balanced(setup, mix, rule, noise, resolved)
     elif budget.target == "per-epoch" and noise is not None:
-        found = _per_epoch(network, mix, budget, rule, noise, setup.sensitivity, on_stage)
+        solution = _per_epoch(network, mix, budget, rule, noise, setup.sensitivity, on_stage)
     elif noise is None:
         on_stage("finding the noise")
-        found = _automatic_noise(mix, budget, schedule, rule, counted, curve)
+        solution = _automatic_noise(mix, budget, schedule, rule, counted, curve)
     else:
         on_stage("finding the power split")
-        found = _certified(mix, budget, schedule, rule, noise, counted, curve)
+        solution = _certified(mix, budget, schedule, rule, noise, counted, curve)
     return Plan(
         network=network,
         problem=setup.problem,
@@ -131,14 +133,14 @@ def planned(
         radio=radio,
         rule=rule,
         z_rule=rule_of_z,
-        alpha=_check.frozen(found.alpha),
-        noise_to_step=found.noise_to_step,
-        theta=found.theta,
-        mixing=found.mixing,
-        z=found.z,
-        perron=perron(found.mixing.weights),
+        alpha=_check.frozen(solution.alpha),
+        noise_to_step=solution.noise_to_step,
+        theta=solution.theta,
+        mixing=solution.mixing,
+        z=solution.z,
+        perron=perron(solution.mixing.weights),
         noise_is_automatic=noise is None,
-        fell_back_to_even=found.even,
+        fell_back_to_even=solution.even,
     )
 
 
@@ -177,7 +179,8 @@ def _better(rule: PowerRule, noise: FloatArray, chosen: _Solution | None, even: 
     if chosen is None:
         return even
     values = [
-        objective_value(rule.objective, found.alpha, perron(found.mixing.weights), noise) for found in (chosen, even)
+        objective_value(rule.objective, solution.alpha, perron(solution.mixing.weights), noise)
+        for solution in (chosen, even)
     ]
     settled, level = values
     hair = 1e-4  # programs are solved to finite accuracy
@@ -229,13 +232,13 @@ def _settle(
             alpha = least_noise(within(theta), weight, noise)
         else:
             alpha = (largest_sum if rule.objective == "sum" else max_min)(within(theta))
-        made, z = mix(alpha)
+        mixed, z = mix(alpha)
         needed = _bound(budget, z)
-        pi = perron(made.weights) if rule.objective == "noise" else weight
+        pi = perron(mixed.weights) if rule.objective == "noise" else weight
         late = attempt >= _PLAIN_ROUNDS
         settled = np.abs(pi - weight).max() <= slack and (late or needed * (1 + 3 * slack) >= theta)
         if needed <= theta and settled:
-            return _Solution(alpha, noise, theta, made, z)
+            return _Solution(alpha, noise, theta, mixed, z)
         # An optimum may jump between corners; a theta that only grows, and a pi that moves half way, settle.
         following = _bound(budget, z, slack)
         theta = max(theta, following) if late else following
@@ -247,26 +250,26 @@ def _balanced(setup: Setup, mix: _Mix, rule: PowerRule, noise: FloatArray | None
     """The split that makes the weights doubly stochastic, at the largest level that the budget allows."""
     budget, schedule, moved = setup.budget, setup.schedule, setup.effective_sensitivity
     shape = balanced_shape(setup.network, resolved, rule.minimum, rule.maximum)
-    made, z = mix(shape)
+    mixed, z = mix(shape)
     theta, exposed = _bound(budget, z), certificate.exposure(schedule.steps, schedule.noise_schedule, z)
     if noise is None:
         wanted = float(np.mean(_check.per_node(len(shape), **{"power.alpha": rule.alpha})) / shape.mean())
         alpha = shape * min(max(wanted, rule.minimum / float(shape.min())), rule.maximum)
-        found = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta, setup.curve)
-        return _Solution(alpha, found, theta, made, z)
+        noise_needed = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta, setup.curve)
+        return _Solution(alpha, noise_needed, theta, mixed, z)
     if budget.target == "per-epoch":
         # Where even the least alphas are too much, the epsilon that this shape needs is larger than theirs.
         within = unchecked_limits(
             *(setup.network, noise, setup.sensitivity, theta),
             *(budget.epsilon, budget.delta, rule.minimum, rule.maximum),
         )
-        return _Solution(level_within(within, shape, budget.epsilon), noise, theta, made, z)
+        return _Solution(level_within(within, shape, budget.epsilon), noise, theta, mixed, z)
     most = certified_alpha(exposed, noise, moved, budget.epsilon, budget.delta, setup.curve)
     alpha = level_below(most, shape, rule.maximum)
     at_floor = certificate.mu(exposed, shape * rule.minimum / float(shape.min()), noise, moved)
     smallest = float(setup.curve.epsilon(setup.curve.with_rounding(at_floor).max(), budget.delta))
     require_level(alpha, rule.minimum, budget.epsilon, smallest)
-    return _Solution(alpha, noise, theta, made, z)
+    return _Solution(alpha, noise, theta, mixed, z)
 
 
 def _automatic_noise(
@@ -277,10 +280,10 @@ def _automatic_noise(
         raise Error(
             f"power.alpha leaves its bounds {rule.minimum:g} to {rule.maximum:g}", hint="move power.min or power.max"
         )
-    made, z = mix(alpha)
+    mixed, z = mix(alpha)
     exposed = certificate.exposure(schedule.steps, schedule.noise_schedule, z)
     noise = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta, curve)
-    return _Solution(alpha, noise, _bound(budget, z), made, z)
+    return _Solution(alpha, noise, _bound(budget, z), mixed, z)
 
 
 def _certified(
@@ -304,10 +307,10 @@ def _certified(
     even = _Solution(level, noise, _bound(budget, z), *mix(level), even=True)
     for _ in range(_ROUNDS):
         alpha = np.clip(alpha, rule.minimum, rule.maximum)
-        made, z = mix(alpha)
+        mixed, z = mix(alpha)
         wanted = certified_alpha(exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
         if (alpha <= wanted * (1 + 1e-11)).all() and np.abs(np.minimum(wanted, rule.maximum) / alpha - 1).max() < 1e-9:
-            return _better(rule, noise, _Solution(alpha, noise, _bound(budget, z), made, z), even)
+            return _better(rule, noise, _Solution(alpha, noise, _bound(budget, z), mixed, z), even)
         # Approached from below, so that the promise holds to the last digit.
         alpha = wanted * (1 - 1e-10)
     return even

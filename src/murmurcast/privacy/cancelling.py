@@ -46,13 +46,13 @@ def noise_left(links: csr_array, own: FloatArray, shared: FloatArray) -> dict[Ad
     if nodes > DENSE_UP_TO:
         raise Error(f"noise shared by {nodes} nodes needs dense matrices", hint=f"use at most {DENSE_UP_TO} nodes")
     adjacent = (links.toarray() != 0).astype(np.float64)
-    found: dict[Adversary, FloatArray] = {"everybody": own}
+    left: dict[Adversary, FloatArray] = {"everybody": own}
     if nodes <= ONE_NODE_UP_TO:
-        found["eavesdropper and one node"] = np.min(
+        left["eavesdropper and one node"] = np.min(
             [_without(adjacent, own, shared, curious) for curious in range(nodes)], axis=0
         )
-    found["eavesdropper"] = _alone(adjacent, own, shared)
-    return found
+    left["eavesdropper"] = _alone(adjacent, own, shared)
+    return left
 
 
 def _alone(adjacent: FloatArray, own: FloatArray, shared: FloatArray) -> FloatArray:

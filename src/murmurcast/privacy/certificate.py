@@ -64,15 +64,15 @@ def exposure(
     if last is not None:
         _check.above_zero(z=z.ravel())
         counted = np.arange(1, len(steps))[:, None] < last
-        found = np.asarray(np.sum(counted * ratio[:, None] / z[:-1] ** 2, axis=0))
+        summed = np.asarray(np.sum(counted * ratio[:, None] / z[:-1] ** 2, axis=0))
     elif z.strides[0] == 0:  # one repeated row, as for z = "perron": no [epochs, nodes] array is made
         _check.above_zero(z=z[0])
-        found = np.asarray(ratio.sum() / z[0] ** 2)
+        summed = np.asarray(ratio.sum() / z[0] ** 2)
     else:
         _check.above_zero(z=z.ravel())
-        found = np.asarray(ratio @ (1 / z[:-1] ** 2))
-    _check.finite(exposure=found)
-    return found
+        summed = np.asarray(ratio @ (1 / z[:-1] ** 2))
+    _check.finite(exposure=summed)
+    return summed
 
 
 def mu(exposure: FloatArray, alpha: FloatArray, noise_to_step: FloatArray, sensitivity: FloatArray) -> FloatArray:
@@ -97,9 +97,9 @@ def mu(exposure: FloatArray, alpha: FloatArray, noise_to_step: FloatArray, sensi
     _check.split(alpha=alpha)
     _check.above_zero(noise_to_step=noise_to_step, sensitivity=sensitivity)
     _check.finite(exposure=exposure)
-    found = np.asarray(sensitivity * np.sqrt(exposure * alpha / (1 - alpha)) / noise_to_step)
-    _check.finite(mu=found)
-    return found
+    by_node = np.asarray(sensitivity * np.sqrt(exposure * alpha / (1 - alpha)) / noise_to_step)
+    _check.finite(mu=by_node)
+    return by_node
 
 
 def mu_of_record_at_own_point(

@@ -114,16 +114,16 @@ def collusion(
         return linear.steady_or_turning(weights, members, effective_noise, push)
 
     of_members: Learnt = learnt or ideally
-    for place, found in enumerate(side_by_side(of_members, [(receiver,) for receiver in receivers])):
-        single[place] = found
+    for place, mu in enumerate(side_by_side(of_members, [(receiver,) for receiver in receivers])):
+        single[place] = mu
         on_coalition(place + 1, of)
     pair, pair_mu = _with_anybody(receivers, single, all_pairs > 0)
     coalitions = list(map(tuple, candidates.tolist()))
-    for place, (members, found) in enumerate(
+    for place, (members, mu) in enumerate(
         zip(coalitions, side_by_side(of_members, coalitions), strict=True), len(receivers)
     ):
-        more = found > pair_mu * (1 + _ROUNDING)
-        pair[more], pair_mu[more] = members, found[more]
+        more = mu > pair_mu * (1 + _ROUNDING)
+        pair[more], pair_mu[more] = members, mu[more]
         on_coalition(place + 1, of)
     return Collusion(receivers, single, len(candidates), all_pairs, pair, pair_mu)
 
@@ -178,8 +178,8 @@ def _shares_of_pairs(audible: FloatArray, pairs: "np.typing.NDArray[np.int64]") 
     others = np.square(other).sum(axis=1) - other[between, pairs[:, 0]] ** 2
     cross = (one * other).sum(axis=1)
     within = norms * others - cross**2
-    found = others[:, None] * one**2 + norms[:, None] * other**2 - 2 * cross[:, None] * one * other
-    shares = found / np.where(within > 1e-12 * norms * others, within, np.inf)[:, None]
+    numerator = others[:, None] * one**2 + norms[:, None] * other**2 - 2 * cross[:, None] * one * other
+    shares = numerator / np.where(within > 1e-12 * norms * others, within, np.inf)[:, None]
     shares[between, pairs[:, 0]] = shares[between, pairs[:, 1]] = 0.0
     return np.asarray(shares)
 

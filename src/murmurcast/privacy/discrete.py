@@ -100,8 +100,8 @@ def epsilon(mu: ArrayLike, delta: float, samples: int = 0) -> FloatArray:
         left = delta * math.exp(-error) - beyond
     possible = np.isfinite(mu_) & (left > 0)
     safe_mu, safe_left = np.where(possible, mu_, 0.0), np.where(possible, left, delta)
-    found = np.maximum(_least_over_orders(safe_mu**2 / 2, np.log(1 / safe_left)), 0) + 2 * error
-    return np.where(possible, np.where(mu_ == 0, 0.0, found), np.inf)
+    bound = np.maximum(_least_over_orders(safe_mu**2 / 2, np.log(1 / safe_left)), 0) + 2 * error
+    return np.where(possible, np.where(mu_ == 0, 0.0, bound), np.inf)
 
 
 @lru_cache

@@ -68,9 +68,9 @@ def mu(epsilon: ArrayLike, delta: ArrayLike) -> FloatArray:
     # An upper end: epsilon/mu - mu/2 = -tail, so far to the left that the curve has passed delta.
     tail = 3 + np.abs(ndtri(delta_))
     high = np.maximum(tail + np.sqrt(tail * tail + 2 * epsilon_), 2 * low)
-    found = _root(lambda m, e, d: _log_delta(e, m) - np.log(d), low * (1 - 1e-12), high, (epsilon_, delta_))
-    _require_found(found, epsilon_, delta_)
-    return found
+    root = _root(lambda m, e, d: _log_delta(e, m) - np.log(d), low * (1 - 1e-12), high, (epsilon_, delta_))
+    _require_found(root, epsilon_, delta_)
+    return root
 
 
 def compose(mus: ArrayLike) -> float:
@@ -130,7 +130,7 @@ def _root(
 ) -> FloatArray:
     from scipy.optimize import elementwise  # slow to import, and not every command solves for a root
 
-    found = elementwise.find_root(
+    solution = elementwise.find_root(
         function, (low, high), args=args, tolerances={"xatol": 0.0, "xrtol": 4e-16, "fatol": 0.0, "frtol": 0.0}
     )
-    return np.asarray(found.x)
+    return np.asarray(solution.x)

@@ -140,8 +140,8 @@ def worst_direction(
         targets = np.arange(start, min(start + size, len(hidden)))
         seen = _responses(epochs, targets)
         seen *= push[:-1, hidden[targets]].T[:, None]
-        for found in side_by_side(lambda responses: largest_over_directions(responses.T @ responses), seen):
-            bounds.append(found)
+        for interval in side_by_side(lambda responses: largest_over_directions(responses.T @ responses), seen):
+            bounds.append(interval)
             on_target(len(bounds), len(hidden))
     lower, upper = np.array(bounds).T
     return _spread(np.sqrt(lower), hidden, len(weights)), _spread(np.sqrt(upper), hidden, len(weights))

@@ -158,8 +158,8 @@ def worst_direction_of(
     for start in range(0, len(hidden), size):
         targets = np.arange(start, min(start + size, len(hidden)))
         seen = _responses(steps, targets) * push[:-1, hidden[targets]].T[:, None]
-        for found in side_by_side(lambda one: linear.largest_over_directions(one.conj().T @ one), seen):
-            bounds.append(found)
+        for interval in side_by_side(lambda one: linear.largest_over_directions(one.conj().T @ one), seen):
+            bounds.append(interval)
             on_target(len(bounds), len(hidden))
     result = np.zeros((2, nodes))
     result[:, hidden] = np.sqrt(bounds).T

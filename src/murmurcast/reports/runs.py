@@ -11,6 +11,7 @@ from murmurcast import _files
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.method import Method
 from murmurcast.certificates.compare import shown
+from murmurcast.certificates.rebuilt import Rebuild, not_rebuilt
 from murmurcast.errors import Error
 from murmurcast.privacy.best_guess import in_words
 from murmurcast.privacy.certificate import PLAIN_BOUND
@@ -42,17 +43,20 @@ _ROWS_UP_TO = 500  # nodes; of more, the worst are listed
 _WORST = 50
 
 
-def report(runs: Sequence[Result], path: Path | str, methods: Sequence[Method] = ()) -> None:
+def report(
+    runs: Sequence[Result], path: Path | str, methods: Sequence[Method] = (), rebuild: Rebuild = not_rebuilt
+) -> None:
     """Writes one self-contained, interactive page about runs. It shows an epsilon only where a run's account holds.
 
     Args:
         runs: At least one, made by `mc.run` or read by `mc.load_run`; best of one problem.
         path: Where to write it; ends in .html. A file that is no such page is not overwritten.
         methods: Methods of your own whose accounts may be asked: code that a run names is never run by itself.
+        rebuild: Makes a run's plan anew from its experiment, to compare every table with it; `murmurcast.report` does.
     """
     path = Path(path)
     require_path(path)
-    _files.write_atomically(path, page_of(runs, methods).encode(errors="backslashreplace"))
+    _files.write_atomically(path, page_of(runs, methods, rebuild).encode(errors="backslashreplace"))
 
 
 def require_path(path: Path) -> None:
@@ -64,9 +68,9 @@ def require_path(path: Path) -> None:
         raise Error(f"{path} exists and is not a murmurcast report", hint="choose another name, or remove the file")
 
 
-def page_of(runs: Sequence[Result], methods: Sequence[Method] = ()) -> str:
+def page_of(runs: Sequence[Result], methods: Sequence[Method] = (), rebuild: Rebuild = not_rebuilt) -> str:
     """The page as text."""
-    runs = [shown(run, methods) for run in listed(runs)]
+    runs = [shown(run, methods, rebuild) for run in listed(runs)]
     names = charts.labels(runs)
     title = f"Run {names[0]}" if len(runs) == 1 else f"{len(runs)} runs side by side"
     made = f"Made by murmurcast {version('murmurcast')} from the runs' own files. All of it is in this one file."

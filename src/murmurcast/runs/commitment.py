@@ -45,12 +45,12 @@ def commitment(problem: Problem, key: str) -> str:
         Hides the data from whoever does not have the key, if HMAC-SHA256 is a pseudorandom function; binds to it, if
         SHA-256 has no collisions.
     """
-    held = getattr(problem, "data", None)
-    if isinstance(held, Partition):
-        found = held.sha256
+    data = getattr(problem, "data", None)
+    if isinstance(data, Partition):
+        digest = data.sha256
     else:
-        found = sha256_of(map(np.asarray, jax.tree.leaves(problem.local_data())))
-    return hmac.digest(bytes.fromhex(key), bytes.fromhex(found), "sha256").hex()
+        digest = sha256_of(map(np.asarray, jax.tree.leaves(problem.local_data())))
+    return hmac.digest(bytes.fromhex(key), bytes.fromhex(digest), "sha256").hex()
 
 
 def begin(folder: Path, problem: Problem, *, resume: bool) -> str:
@@ -84,7 +84,7 @@ def read_key(folder: Path) -> str:
             hint="ask for it whoever keeps the data; it was written with the run",
         )
     with path.open("rb") as file:
-        found = file.read(100).decode("ascii", "replace").strip()
-    if not re.fullmatch("[0-9a-f]{64}", found):
+        key = file.read(100).decode("ascii", "replace").strip()
+    if not re.fullmatch("[0-9a-f]{64}", key):
         raise Error(f"{path} is not the key of a commitment", hint="restore it: 64 hexadecimal digits")
-    return found
+    return key

@@ -64,8 +64,8 @@ class Row(NamedTuple):
     def epsilon_against(self, adversary: str) -> float | None:
         """What is promised against this adversary, or one that can do all that it can; None where nothing is."""
         promised = {self.against: self.epsilon, **dict(self.weaker)}
-        found = [promised.get(who) for who in (adversary, *_STRONGER.get(adversary, ()))]
-        return min((epsilon for epsilon in found if epsilon is not None), default=None)
+        epsilons = [promised.get(who) for who in (adversary, *_STRONGER.get(adversary, ()))]
+        return min((epsilon for epsilon in epsilons if epsilon is not None), default=None)
 
 
 class Comparison(NamedTuple):

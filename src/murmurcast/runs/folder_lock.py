@@ -10,7 +10,7 @@ LOCK = ".lock"
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """The folder, which exists, is ours; again within the same thread, and free again however this ends."""
     from filelock import FileLock, Timeout  # here, because few commands write runs
 

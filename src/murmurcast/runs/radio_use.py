@@ -68,11 +68,11 @@ def radio_use(attributes: Mapping[Any, Any], arrays: Mapping[Any, Any]) -> Radio
     name = radio_round(attributes)
     if name is None:
         return None
-    told = json.loads(attributes[f"{name}_radio"])
-    radio = Radio(**told)  # all that was written, as it would be checked
+    settings = json.loads(attributes[f"{name}_radio"])
+    radio = Radio(**settings)  # all that was written, as it would be checked
     power = units.dbm(np.asarray(arrays["power"], np.float64)) + radio.backoff_db
     return RadioUse(
-        settings={"power_dbm": power.round(9).tolist(), **told},
+        settings={"power_dbm": power.round(9).tolist(), **settings},
         slots=int(attributes[f"{name}_slots"]),
         rounds=sum(f"{one}_radio" in attributes for one in str(attributes["rounds"]).split()),
         air_seconds=float(attributes[f"{name}_air_seconds"]),

@@ -132,8 +132,8 @@ class Ranking(NamedTuple):
     @property
     def adversaries(self) -> tuple[str, ...]:
         """Against whom methods are ranked, the strongest first: each has tables of its own."""
-        found = {score.against for score in self.scores}
-        return tuple(who for who in ADVERSARIES if who in found and who != TRUSTED)
+        present = {score.against for score in self.scores}
+        return tuple(who for who in ADVERSARIES if who in present and who != TRUSTED)
 
     def table(self, against: str, epsilon: float, uses: int) -> tuple[Score, ...]:
         """Methods whose epsilon holds against this adversary, the best first; those that diverged come last.
@@ -143,10 +143,10 @@ class Ranking(NamedTuple):
         stronger = ADVERSARIES[: ADVERSARIES.index(against) + 1]
         by_method: dict[str, Score] = {}
         for who in stronger:
-            found = [
+            scores = [
                 score for score in self.scores if (score.against, score.epsilon, score.uses) == (who, epsilon, uses)
             ]
-            by_method |= {score.method: score for score in found}
+            by_method |= {score.method: score for score in scores}
         return self.ordered(by_method.values())
 
     def ceiling(self, epsilon: float, uses: int) -> tuple[Score, ...]:

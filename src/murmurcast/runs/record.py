@@ -152,10 +152,10 @@ def of_rounds(algorithm: Algorithm) -> Labelled:
     variables: dict[str, Variable] = {}
     attributes: dict[str, Any] = {}
     for one in algorithm.rounds:
-        found = one.channel.entries()
+        entries = one.channel.entries()
         attributes |= {f"{one.name}_channel": one.channel.kind, f"{one.name}_draws": draws.words(one)}
-        attributes |= {f"{one.name}_{name}": value for name, value in found.attributes.items()}
-        variables |= {f"{one.name}_{name}": _of_round(one.name, *entry) for name, entry in found.variables.items()}
+        attributes |= {f"{one.name}_{name}": value for name, value in entries.attributes.items()}
+        variables |= {f"{one.name}_{name}": _of_round(one.name, *entry) for name, entry in entries.variables.items()}
         variables |= _tables(one)
     return Labelled(variables, {}, attributes)
 

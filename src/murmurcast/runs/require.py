@@ -28,7 +28,7 @@ def require_settings(
         raise Error("a seed is given twice", hint="the same seed gives the same run: name each once")
     for seed in seeds:
         if not 0 <= seed <= LARGEST_SEED:
-            raise Error(f"seed is {seed}, expected 0 to {LARGEST_SEED}", hint="choose a smaller one")
+            raise Error(f"seed is {seed}, expected 0 to {LARGEST_SEED}", hint="choose one of these")
     for name, every in (("evaluate_every", evaluate_every), ("checkpoint_every", checkpoint_every)):
         if every is not None:
             _check.at_least(1, **{name: every})

@@ -207,10 +207,10 @@ def load_run(folder: Path | str) -> Result:
     with _reading(folder, RUN):
         validate.require_info(info)
     contents = {name: sealed.read_bytes(folder / name, most) for name, most in _most_bytes(info).items()}
-    found = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-    found[TABLE] = sealed.hash_of(folder / TABLE)
-    for name, held in found.items():
-        if held != hashes.get(name):
+    actual = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    actual[TABLE] = sealed.hash_of(folder / TABLE)
+    for name, digest in actual.items():
+        if digest != hashes.get(name):
             raise Altered(f"{folder / name} is not what the run wrote", hint="run it again, or restore the file")
     return _result(folder, contents, info)
 

@@ -25,7 +25,7 @@ from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
 from murmurcast.runs import checkpoint, commitment, record
 from murmurcast.runs.checkpoint import Checkpoint
-from murmurcast.runs.folder_lock import held
+from murmurcast.runs.folder_lock import locked
 from murmurcast.runs.record import Precision
 from murmurcast.runs.require import require_clip, require_one_go, require_planned_for, require_settings
 from murmurcast.runs.result import CHECKPOINT, Outcome, Result, require_folder, require_unused
@@ -137,7 +137,7 @@ def outcome(
     require_one_go(algorithm.setup.budget.noise_source, seeds, watch.resume, watch.checkpoint_every)
     kept = _place_of_checkpoint(algorithm, watch)
     begun = time.perf_counter()
-    ours = nullcontext() if watch.folder is None else held(Path(watch.folder))
+    ours = nullcontext() if watch.folder is None else locked(Path(watch.folder))
     with ours, jax.enable_x64(precision == "float64"), _delayed_interrupt() as interrupted:
         key = _key_of_data(algorithm, problem, watch)
         # Reading all the data takes a second or two: only a run that keeps or finds a checkpoint does.
@@ -152,7 +152,7 @@ def outcome(
             "training": round(sum(group.records[-1].seconds for group in finished), 3),
             "all": round(time.perf_counter() - begun, 3),
         }
-        found = Outcome(
+        finished_run = Outcome(
             metrics=record.metrics(algorithm, seeds, [group.records for group in finished]),
             ledger=record.ledger(algorithm, problem, seeds, precision),
             published=np.concatenate([group.published for group in finished], axis=1).swapaxes(0, 1),
@@ -162,8 +162,8 @@ def outcome(
             data_key=key,
         )
         if watch.folder is not None:
-            found.save(watch.folder)
-    return found
+            finished_run.save(watch.folder)
+    return finished_run
 
 
 def _key_of_data(algorithm: Algorithm, problem: Problem, watch: RunOptions) -> str:
@@ -225,9 +225,9 @@ class _Job(NamedTuple):
 
 def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> tuple[list[_Finished], float, float | None]:
     """All seeds, group after group, a group being what memory has room for; seconds of setting up; the start's loss."""
-    found = _found(job) if resume else None
-    groups = _cut(seeds, found.groups if found else _fitting(job, len(seeds)))
-    finished = [_Finished(*done) for done in found.finished] if found else []
+    stopped = _stopped_at(job) if resume else None
+    groups = _cut(seeds, stopped.groups if stopped else _fitting(job, len(seeds)))
+    finished = [_Finished(*done) for done in stopped.finished] if stopped else []
     compiling, start_loss = 0.0, None
     for number, group in enumerate(groups[len(finished) :], start=len(finished)):
         layout = sharding.layout(job.problem.nodes, len(group), _bytes(job))
@@ -236,23 +236,23 @@ def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> tuple[list[_F
         start_loss = start_loss or train.start_loss(program, layout)
         compiling += time.perf_counter() - begun
         point = Point(0, program.start)
-        if found is not None and number == len(found.finished):
-            point = found.point._replace(carry=train.from_host(layout, program.start, found.point.carry))
+        if stopped is not None and number == len(stopped.finished):
+            point = stopped.point._replace(carry=train.from_host(layout, program.start, stopped.point.carry))
         finished.append(_train_group(job, program, layout, point, finished, groups))
     return finished, compiling, start_loss
 
 
-def _found(job: _Job) -> Checkpoint | None:
+def _stopped_at(job: _Job) -> Checkpoint | None:
     """Where the run was stopped; None where it had not come to a checkpoint."""
     if job.kept is None or not job.kept.exists():
         return None
-    found = checkpoint.load(job.kept)
-    if found.digest != job.fingerprint():
+    stopped = checkpoint.load(job.kept)
+    if stopped.digest != job.fingerprint():
         raise Error(
             "the checkpoint is of a run on other data, or with another plan or other settings",
             hint="give the data, the network and the settings it was begun with, or run anew in another folder",
         )
-    return found
+    return stopped
 
 
 def _train_group(

@@ -147,10 +147,10 @@ def _require_small_words(thing: Any, name: str) -> None:
 def published(content: bytes) -> NDArray[Any]:
     """The one array of an archive of models."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        held = archive.infolist()
-        if [one.filename for one in held] != ["published.npy"]:
+        files = archive.infolist()
+        if [one.filename for one in files] != ["published.npy"]:
             raise Unsound("the archive of models holds other files than published.npy")
-        (one,) = held
+        (one,) = files
         if one.compress_type != zipfile.ZIP_STORED or one.file_size > len(content):
             raise Unsound("the published models are not stored plainly")
         with archive.open(one) as stream:
@@ -160,5 +160,5 @@ def published(content: bytes) -> NDArray[Any]:
     if dtype.hasobject or dtype.itemsize * int(np.prod(shape, dtype=object)) > len(content):
         raise Unsound("the published models declare more bytes than their file has")
     with np.load(io.BytesIO(content), allow_pickle=False) as models:
-        found: NDArray[Any] = models["published"]
-    return found
+        array: NDArray[Any] = models["published"]
+    return array

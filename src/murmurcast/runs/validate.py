@@ -72,6 +72,10 @@ def _are_seeds(value: Any) -> bool:
     return whole and all(0 <= seed <= LARGEST_SEED for seed in value) and 0 < len(set(value)) == len(value)
 
 
+def _is_precision(value: Any) -> bool:
+    return value in ("float32", "float64")
+
+
 def _is_hash(value: Any) -> bool:
     return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
 
@@ -104,7 +108,7 @@ _INFO: dict[tuple[str, ...], Test] = {
     ("epochs",): _is_count,
     ("seeds",): _are_seeds,
     ("rounds",): _are_names,
-    ("precision",): _is_text,
+    ("precision",): _is_precision,
     ("privacy", "epsilon"): _or_none(_is_number),
     ("privacy", "delta"): _is_fraction,
     **{("privacy", key): _is_text for key in ("unit", "against", "basis", "caveat", "note")},
@@ -218,7 +222,9 @@ def _radio(ledger: "xr.Dataset", name: str) -> RadioUse:
 
 def require_published(published: NDArray[Any], info: dict[str, Any]) -> None:
     """A model of numbers for every seed and node, of as many as the problem has parameters."""
-    if published.dtype.kind != "f" or published.shape[:2] != (len(info["seeds"]), info["problem"]["nodes"]):
+    if published.dtype != np.dtype(info["precision"]):  # in this machine's order of bytes, which the engine needs
+        raise Unsound(f"the published models are not in {info['precision']}, in which run.json says they were trained")
+    if published.shape[:2] != (len(info["seeds"]), info["problem"]["nodes"]):
         raise Unsound("the published models are not those of its seeds and nodes")
     if np.prod(published.shape[2:]) != info["problem"]["dim"]:
         raise Unsound("the published models have another number of parameters than run.json says")

@@ -44,13 +44,13 @@ def require_floor(
     if alpha[worst] < floor:
         at_floor = mu(exposure, np.full(len(alpha), floor), noise_to_step, sensitivity)
         smallest_epsilon = float(curve.epsilon(curve.with_rounding(at_floor).max(), delta)) * (1 + 1e-9)
-        found = "the smallest feasible epsilon, every alpha at its minimum, is " + _check.rounded_up(smallest_epsilon)
+        least = "the smallest feasible epsilon, every alpha at its minimum, is " + _check.rounded_up(smallest_epsilon)
         if not np.isfinite(smallest_epsilon):
-            found = "no epsilon is feasible with so little noise"
+            least = "no epsilon is feasible with so little noise"
         raise Infeasible(
             f"no power split was found for a total epsilon of {epsilon:g}: with every alpha at its minimum {floor:g}, "
             f"node {worst} costs more, to every receiver that hears it",
-            hint=f'{found}; or raise noise_to_step, or set it to "auto"; or lower power.min',
+            hint=f'{least}; or raise noise_to_step, or set it to "auto"; or lower power.min',
             smallest_epsilon=smallest_epsilon,
         )
 

@@ -20,10 +20,10 @@ def solve_cone_program(
         "faer"  # supernodal, on all cores; the default takes twice as long where factors fill up
     )
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
-    found = clarabel.DefaultSolver(quadratic, cost, csc_matrix(matrix), bound, cones, settings).solve()
-    if found.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved):
+    solution = clarabel.DefaultSolver(quadratic, cost, csc_matrix(matrix), bound, cones, settings).solve()
+    if solution.status not in (clarabel.SolverStatus.Solved, clarabel.SolverStatus.AlmostSolved):
         raise Error(
-            f"the power program was not solved: {found.status}",
+            f"the power program was not solved: {solution.status}",
             hint="raise privacy.epsilon or schedule.noise_to_step a little; the limits may be too tight to resolve",
         )
-    return np.asarray(found.x)
+    return np.asarray(solution.x)

@@ -68,8 +68,8 @@ def _inside(limits: Limits) -> FloatArray:
     """Half way between the floor and the largest even split is strictly inside, unless the floor itself binds."""
     middle = (limits.floor + np.minimum(1 / (1 + limits.cost.data.max()), limits.ceiling)) / 2
     strictly = (limits.used(middle) < 1 - 1e-9).all() and (middle > limits.floor * (1 + 1e-9)).all()
-    found = largest_sum_inside(limits, middle) if strictly else None
-    return _vertex(limits) if found is None else found
+    optimum = largest_sum_inside(limits, middle) if strictly else None
+    return _vertex(limits) if optimum is None else optimum
 
 
 def _first_order(limits: Limits) -> FloatArray:

@@ -37,5 +37,5 @@ def least_noise(limits: Limits, perron: FloatArray, noise_to_step: FloatArray) -
     cones = [clarabel.ZeroConeT(nodes), clarabel.NonnegativeConeT(links + 2 * nodes)]
     cones += [clarabel.SecondOrderConeT(3)] * nodes
     quadratic = csc_matrix((3 * nodes, 3 * nodes))
-    found = solve_cone_program(quadratic, cost, vstack([widened, cone]), bound, cones)
-    return drawn_back(limits, found[:nodes])
+    optimum = solve_cone_program(quadratic, cost, vstack([widened, cone]), bound, cones)
+    return drawn_back(limits, optimum[:nodes])

@@ -12,10 +12,10 @@ def max_min(limits: Limits) -> FloatArray:
     level = even_split(limits)
     # Raising any alpha that a binding limit holds would break it, so those stay; often that is all of them.
     tight = np.unique(limits.receiver[limits.used(level) >= 1 - 1e-10])
-    held = np.isin(np.arange(len(level)), limits.share[tight].indices)
-    if held.all():
+    limited = np.isin(np.arange(len(level)), limits.share[tight].indices)
+    if limited.all():
         return level
-    return largest_sum(limits._replace(floor=level, ceiling=np.where(held, level, limits.ceiling)))
+    return largest_sum(limits._replace(floor=level, ceiling=np.where(limited, level, limits.ceiling)))
 
 
 def even_split(limits: Limits) -> FloatArray:
