@@ -31,6 +31,7 @@ Floats = NDArray[np.float64]
 NODES, GAIN = 10, 1e-4  # amplitude: 80 dB of path loss, as across an office
 NOISE = units.thermal_noise(1e6, 7.0, 290.0)  # of the default receiver, watts per symbol
 OPTIONS = mc.RunOptions(evaluate_every=2)
+UNLIKE = 1.9  # under fading: how far nodes' own optima lie from the common one, over its norm
 
 
 class Size(NamedTuple):
@@ -209,23 +210,29 @@ def slots_plot(size: Size) -> Figure:
     return figure
 
 
-def ring(seed: int) -> tuple[mc.Network, mc.Quadratic]:
-    """Six nodes in a ring with links of -10 to 10 dB, each with a quadratic; noise hardly counts."""
+def ring(seed: int, unlike: float) -> tuple[mc.Network, mc.Quadratic]:
+    """Six nodes in a ring with links of -10 to 10 dB, each with a quadratic.
+
+    The optimum of their sum has norm 1, and their own optima lie `unlike` from it: root mean square over nodes.
+    """
     rng, nodes = np.random.default_rng(seed), 6
     gains = np.zeros((nodes, nodes))
     for node in range(nodes):
         for other in (node - 1, node + 1):
             gains[node, other % nodes] = GAIN * 10 ** (rng.uniform(-10, 10) / 20)
-    curvature = rng.uniform(0.5, 1.5, (nodes, 4))[:, :, None] * np.eye(4)
-    problem = mc.Quadratic(
-        curvature=curvature, centre=rng.normal(size=(nodes, 4)) + 1.0, clip=1e3, clipping="node", ball=30.0
-    )
+    curvature, away = rng.uniform(0.5, 1.5, (nodes, 4)), rng.normal(size=(nodes, 4))
+    away -= (curvature * away).sum(axis=0) / curvature.sum(axis=0)
+    centre = 0.5 + unlike * away / np.sqrt(np.square(away).sum(axis=1).mean())
+    matrix = curvature[:, :, None] * np.eye(4)
+    problem = mc.Quadratic(curvature=matrix, centre=centre, clip=1e3, clipping="node", ball=30.0)
     return mc.Network(gains=gains, power=1e6), problem
 
 
-def distance(seed: int, radio: mc.Radio, z: Any, epochs: int, doppler: float | None = None) -> float:
+def distance(
+    seed: int, radio: mc.Radio, z: Any, epochs: int, unlike: float = 1.0, doppler: float | None = None
+) -> float:
     """From the optimum, relative to its norm, of the mean of all own models; hardly any noise."""
-    network, problem = ring(seed)
+    network, problem = ring(seed, unlike)
     radio = replace(radio, power_dbm=90.0, seed=seed)
     schedule = mc.Schedule(epochs=epochs, step=0.3, decay="linear")
     budget = mc.Budget(epsilon=1e12, delta=1e-5, unit="node")
@@ -248,11 +255,11 @@ def fading_plot(size: Size) -> Figure:
         ("mean", "mean", style.LOOKS[0]),
         ("predicted", "predicted", style.LOOKS[2]),
     )
+    channels = [*((mc.Radio(fading="jakes"), one) for one in size.doppler), (mc.Radio(fading="iid"), None)]
     for rule, label, look in rules:
         found = np.array(
             [
-                [distance(seed, mc.Radio(fading="jakes"), rule, size.quadratic_epochs, one) for one in size.doppler]
-                + [distance(seed, mc.Radio(fading="iid"), rule, size.quadratic_epochs)]
+                [distance(seed, radio, rule, size.quadratic_epochs, UNLIKE, doppler) for radio, doppler in channels]
                 for seed in range(size.networks)
             ]
         )
@@ -274,16 +281,16 @@ def compensation_plot(size: Size) -> Figure:
     figure, (axes,) = style.column(2.6)
     shown = np.array(size.errors) > 0
     at = 100 * np.array(size.errors)[shown]
-    for every, look in ((0, style.LOOKS[1]), (20, style.LOOKS[0])):
-        label = f"reference renewed every {every} epochs" if every else "no common reference"
+    ways: tuple[tuple[str, str, int, style.Look], ...] = (
+        ("an error that stays, no common reference", "calibration_error", 0, style.LOOKS[1]),
+        ("new in every epoch, no common reference", "compensation_error", 0, style.LOOKS[2]),
+        ("one that stays, reference renewed every 20 epochs", "calibration_error", 20, style.LOOKS[0]),
+    )
+    for label, kind, every, look in ways:
+        radios = [mc.Radio(recentre_every=every, **{kind: one}) for one in size.errors]  # type: ignore[arg-type]
         found = np.array(
             [
-                [
-                    distance(
-                        seed, mc.Radio(compensation_error=one, recentre_every=every), "perron", size.quadratic_epochs
-                    )
-                    for one in size.errors
-                ]
+                [distance(seed, radio, "perron", size.quadratic_epochs) for radio in radios]
                 for seed in range(size.networks)
             ]
         )

@@ -170,18 +170,23 @@ def test_power_per_symbol_stays_within_its_budget(rounds: int) -> None:
     assert per_symbol.mean(axis=(0, 1)).max() < 1 + chance
 
 
-def test_a_wrong_pilot_makes_models_drift_and_a_renewed_reference_does_not() -> None:
-    task = problem()
-    best = optimum(task)
-    near = replace(task, begin=best)
-    drift: dict[int, list[float]] = {0: [], 20: []}
-    for every, seed in ((every, seed) for every in drift for seed in range(2)):
-        radio = mc.Radio(access="aligned", compensation_error=0.01, recentre_every=every, seed=seed, **QUIET)
-        plan = planned(radio, epochs=1000, step=0.01, decay="linear")
-        found = mc.run(mc.noiseless(plan), near, precision="float64").published[0]
-        drift[every].append(float(np.linalg.norm(found - best, axis=1).max() / np.linalg.norm(best)))
-    assert np.median(drift[20]) < 0.01
-    assert np.median(drift[0]) > 10 * np.median(drift[20])
+def drifts(every: int, **wrong: float) -> float:
+    """Median of 3 of the farthest node's distance to the optimum over its norm, after 1000 epochs from there."""
+    task = replace(problem(), centre=problem().centre + 2.0)
+    best, found = optimum(task), []
+    for seed in range(3):
+        impaired: dict[str, Any] = QUIET | wrong
+        radio = mc.Radio(access="aligned", recentre_every=every, seed=seed, **impaired)
+        plan = planned(radio, epochs=1000, step=0.05, decay="linear")
+        last = mc.run(mc.noiseless(plan), replace(task, begin=best), precision="float64").published[0]
+        found.append(float(np.linalg.norm(last - best, axis=1).max() / np.linalg.norm(best)))
+    return float(np.median(found))
+
+
+def test_a_receiver_that_is_wrong_by_one_percent_spoils_learning_unless_a_reference_is_renewed() -> None:
+    for_good, renewed = drifts(0, calibration_error=0.01), drifts(20, calibration_error=0.01)
+    new_each_time = drifts(0, compensation_error=0.01)
+    assert renewed < 0.01 < new_each_time < 0.3 < for_good
 
 
 def test_a_renewed_reference_is_recomputed_and_costs_nothing() -> None:

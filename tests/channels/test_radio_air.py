@@ -158,6 +158,16 @@ def test_impairments_do_what_they_are_for() -> None:
     assert np.abs(turned.sum(axis=1) - 1).max() > 0.01
 
 
+def test_an_error_of_calibration_stays_and_one_of_compensation_is_new() -> None:
+    epochs = np.arange(1, EPOCHS + 1)
+    lasting = channel(access="own-slot", calibration_error=0.1, **PERFECT).weights(epochs).sum(axis=2)
+    passing = channel(access="own-slot", compensation_error=0.1, **PERFECT).weights(epochs).sum(axis=2)
+    np.testing.assert_allclose(lasting, np.broadcast_to(lasting[:1], lasting.shape), atol=1e-6)
+    assert 0.005 < np.abs(lasting[0] - 1).max() < 0.5
+    assert np.abs(np.diff(lasting[0].real)).min() > 1e-4  # every receiver has its own
+    assert np.abs(np.diff(passing, axis=0)).max() > 0.01
+
+
 def test_a_quarter_turn_is_multiplication_by_i() -> None:
     for dim in (4, 5):
         values = said(dim)

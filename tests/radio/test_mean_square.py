@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from murmurcast.errors import Error
 from murmurcast.network import topologies
 from murmurcast.network.weights import arriving_amplitudes
 from murmurcast.radio import mean_square
-from murmurcast.radio.divisor import STEADY, Channel, Reception
+from murmurcast.radio.divisor import STEADY, Channel, Reception, expected, mean
 
 REFERENCED = Reception("referenced", 0)
 RAYLEIGH = Channel("iid")
@@ -53,6 +54,27 @@ def test_complete_networks_and_rings_agree_as_fast_as_known(channel: Channel) ->
         complete, ring = arriving(topologies.complete(8, seed=seed)), arriving(topologies.ring(8, seed=seed))
         assert 0.46 < mean_square.rate(complete, REFERENCED, channel) < 0.56
         assert 0.68 < mean_square.rate(ring, REFERENCED, channel) < 0.95
+
+
+def noise_in_common(given: Any, reception: Reception) -> float:
+    """How much of the noise that nodes say stays in the common model, over what mean weights would leave.
+
+    Noise of node j has a standard deviation of 1/pi_j, as it follows the step; mean weights give it the weight pi_j.
+    """
+    nodes, epochs, runs = len(given), 25, 300
+    pi = mean(expected(csr_array(given), reception, RAYLEIGH))
+    weights = mean_square.weights(given, reception, RAYLEIGH, True, 0, epochs * runs)
+    influence = np.full((runs, 1, nodes), 1 / nodes)
+    for now in weights.reshape(epochs, runs, nodes, nodes):
+        influence = influence @ now
+    return float((np.abs(influence[:, 0] / pi) ** 2).mean())
+
+
+def test_referenced_access_leaves_half_as_much_noise_again_in_the_common_model() -> None:
+    given = arriving(topologies.complete(10, seed=1))
+    assert 1.0 < noise_in_common(given, Reception("own-slot", 10)) < 1.13
+    for halves in (False, True):
+        assert 1.3 < noise_in_common(given, Reception("referenced", 0, halves=halves)) < 1.8
 
 
 def test_phases_that_stand_still_without_dither_let_models_grow() -> None:

@@ -85,7 +85,9 @@ class Analog:
         return here.noise * self.radio.hold_below / self.radio.pilots
 
     def _wrong(self, here: Reception) -> jax.Array:
-        return here.draws.normal(Purpose.WRONG_PILOT, here.receiver) * self.radio.compensation_error
+        passing = here.draws.normal(Purpose.WRONG_PILOT, here.receiver) * self.radio.compensation_error
+        lasting = here.draws.always().normal(Purpose.CALIBRATION, here.receiver) * self.radio.calibration_error
+        return passing + lasting
 
     def _one_pilot(self, here: Reception) -> Pilot:
         error = here.draws.complex_normal(Purpose.PILOT, here.receiver) * (np.sqrt(2) * here.pilot_std)

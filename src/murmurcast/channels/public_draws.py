@@ -26,6 +26,7 @@ class Purpose(IntEnum):
     WRONG_PHASE = 7
     QUANTISER = 8
     CFO = 9
+    CALIBRATION = 10
 
 
 class PublicDraws(NamedTuple):

@@ -47,7 +47,9 @@ class Radio:
         efficiency: Share of symbols that carry data or pilots; the rest is prefix and guard.
         circuit_watts: What a node takes besides what it radiates.
         joules_per_gradient: What a gradient costs.
-        compensation_error: Standard deviation of a relative error of the pilot, to see what it does.
+        compensation_error: Standard deviation of a relative error of the pilot, new in every round, to see what it
+            does.
+        calibration_error: The same of an error that every receiver has for good.
         phase_std: Radians by which aligned phases miss, to see what it does.
         cfo: Radians by which a sender's data turns against its pilot, as a wrong carrier does, for the same.
         seed: Of fading, phases and dither: public, and the same for all runs.
@@ -78,6 +80,7 @@ class Radio:
     circuit_watts: float = 0.0
     joules_per_gradient: float = 0.0
     compensation_error: float = 0.0
+    calibration_error: float = 0.0
     phase_std: float = 0.0
     cfo: float = 0.0
     seed: int = 0
@@ -98,6 +101,7 @@ class Radio:
             circuit_watts=self.circuit_watts,
             joules_per_gradient=self.joules_per_gradient,
             compensation_error=self.compensation_error,
+            calibration_error=self.calibration_error,
             phase_std=self.phase_std,
             cfo=self.cfo,
         )
