@@ -257,7 +257,7 @@ def test_resumed_and_rechunked_runs_on_a_trace_change_no_bit(tmp_path: Path) -> 
 def test_observers_of_a_trace_learn_no_more_than_is_certified() -> None:
     plan = planned_on(a_trace(), access="aligned", duplex="full")
     found = mc.observe(plan).linear_common((0,))
-    assert (found[1:] > 0).all()
+    assert found.max() > 0.1
     assert (found <= plan.certificate.mu * (1 + 1e-9)).all()
 
 

@@ -53,7 +53,7 @@ def _over_steps(trace: ChannelTrace, amplitude: FloatArray, reception: Reception
     mean_power = np.square(trace.rms.T * amplitude).sum(axis=1)
     size = max(1, _CHUNK // (draws * nodes**2))
     for first in range(0, len(played), size):
-        here = slice(first, first + size)
+        here = slice(first, min(first + size, len(played)))  # a trace may be longer than the run
         arriving = np.abs(trace.by_receiver[:, here]).swapaxes(0, 1) * amplitude  # [steps, receiver, sender]
         if reception.access == "referenced":
             weights = _towards_reference(generator, arriving, mean_power, reception, draws)
