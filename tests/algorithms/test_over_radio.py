@@ -1,6 +1,9 @@
 """Algorithm 1 over a radio, with free rounds and with a common reference: NumPy's numbers, and the same certificate."""
 
+import os
+import signal
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -198,7 +201,84 @@ def test_a_renewed_reference_is_recomputed_and_costs_nothing() -> None:
     np.testing.assert_array_equal(plan.certificate.mu, planned(mc.Radio(), rounds=2).certificate.mu)
 
 
+def a_trace(steps: int = 5) -> mc.ChannelTrace:
+    rng = np.random.default_rng(9)
+    turned = rng.normal(size=(steps, NODES, NODES, 2)) @ [1, 1j]
+    return mc.ChannelTrace(gains=1e-4 * asymmetric_network(4, NODES).gains.toarray() * turned)
+
+
+def planned_on(trace: mc.ChannelTrace, rounds: int = 1, z: Any = None, **settings: Any) -> Plan:
+    radio = mc.Radio(trace=trace, repeat=True, **settings)
+    schedule = mc.Schedule(epochs=EPOCHS, step=0.02, rounds=rounds, noise_timing="aligned")
+    network = trace.network(power=radio.power_w)
+    return mc.plan(network, problem(), mc.Budget(epsilon=2.0), schedule, radio=radio, z=z)
+
+
+@pytest.mark.parametrize(("rounds", "z"), [(1, None), (2, "recursive")])
+def test_a_trace_costs_no_privacy_whatever_z_is(rounds: int, z: Any) -> None:
+    """The plan's certificate, recomputed; z by the plain formulas from the weights of every epoch."""
+    plan = planned_on(a_trace(), rounds, z)
+    still = planned(mc.Radio(), rounds)
+    np.testing.assert_allclose(plan.certificate.epsilon, still.certificate.epsilon, rtol=1e-9)
+    algorithm = mc.power_controlled(plan)
+    result = mc.run(algorithm, problem())
+    found = mc.certify(result)
+    assert found.verdict == "kept"
+    np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-9)
+    used = algorithm.rounds[-1].receiving.z
+    channel: Any = algorithm.rounds[0].channel
+    weights = np.linalg.matrix_power(channel.clear_weights(np.arange(1, EPOCHS + 1)).real, rounds)
+    if z is None:
+        values, vectors = np.linalg.eig(weights.mean(axis=0).T)
+        pi = vectors[:, np.argmax(values.real)].real
+        np.testing.assert_allclose(used, np.broadcast_to(pi / pi.sum(), used.shape), rtol=1e-5)
+        return
+    influence = np.eye(NODES)
+    for epoch in range(EPOCHS):
+        np.testing.assert_allclose(used[epoch], influence.diagonal(), rtol=1e-4)
+        influence = weights[epoch] @ influence
+    noise = algorithm.rounds[0].sending.noise  # of the row after, which hides what z divided
+    np.testing.assert_allclose(noise[1:] * used[:-1] / (noise[0] * plan.z[:-1]), 1, rtol=1e-9)
+
+
+def test_resumed_and_rechunked_runs_on_a_trace_change_no_bit(tmp_path: Path) -> None:
+    algorithm, task = mc.power_controlled(planned_on(a_trace(), rounds=2)), problem()
+    whole = mc.run(algorithm, task, options=mc.RunOptions(evaluate_every=12))
+
+    def stop(done: int, of: int, metrics: dict[str, float]) -> None:  # noqa: ARG001
+        if done == 8:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        mc.run(algorithm, task, options=mc.RunOptions(evaluate_every=4, folder=tmp_path, on_progress=stop))
+    again = mc.RunOptions(evaluate_every=4, folder=tmp_path, resume=True)
+    other = mc.power_controlled(planned_on(mc.ChannelTrace(gains=a_trace().gains * np.exp(1j)), rounds=2))
+    with pytest.raises(mc.Error, match="other data"):  # the same amplitudes with other phases
+        mc.run(other, task, options=again)
+    resumed = mc.run(algorithm, task, options=again)
+    np.testing.assert_array_equal(resumed.published, whole.published)
+
+
+def test_observers_of_a_trace_learn_no_more_than_is_certified() -> None:
+    plan = planned_on(a_trace(), access="aligned", duplex="full")
+    found = mc.observe(plan).linear_common((0,))
+    assert found.max() > 0.1
+    assert (found <= plan.certificate.mu * (1 + 1e-9)).all()
+
+
+def test_z_above_1_is_refused_where_the_ledger_only_names_the_trace() -> None:
+    result = mc.run(mc.power_controlled(planned_on(a_trace())), problem())
+    ledger = result.ledger.assign(model_receiving_z=result.ledger["model_receiving_z"] * 0 + 1.1)
+    forged = mc.Result(metrics=result.metrics, ledger=ledger, published=result.published, info=result.info)
+    with pytest.raises(mc.Error, match="above 1"):
+        mc.certify(forged)
+
+
 def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(mc.Error, match="nothing says how much of a trace"):
+        planned_on(a_trace(), z="predicted")
+    with pytest.raises(mc.Error, match="weights change"):
+        planned_on(a_trace(), z="perron")
     boundless = replace(planned(mc.Radio()), problem=mc.Quadratic.random(NODES, DIM))
     with pytest.raises(mc.Error, match=r"problem\.radius"):
         mc.power_controlled(boundless)

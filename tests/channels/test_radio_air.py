@@ -17,8 +17,10 @@ from murmurcast.channels.public_draws import PublicDraws, Purpose
 from murmurcast.channels.radio_air import RadioAir, quarter_turn
 from murmurcast.engine import sharding
 from murmurcast.network.graph import Network
+from murmurcast.radio.flooding import flood_cost
 from murmurcast.radio.physics import Split, physics
 from murmurcast.radio.settings import Radio
+from murmurcast.radio.trace import ChannelTrace
 from tests.conftest import asymmetric_network, slow_but_every
 
 NODES, SEEDS, EPOCHS = 6, 2, 5
@@ -168,6 +170,68 @@ def test_an_error_of_calibration_stays_and_one_of_compensation_is_new() -> None:
     assert np.abs(np.diff(passing, axis=0)).max() > 0.01
 
 
+TRACED = list(product(ACCESS, (0.0, 2.0)))
+
+
+def traced(trace: ChannelTrace, repeat: bool = True, round_number: int = 0, **settings: Any) -> RadioAir:
+    radio, where = Radio(trace=trace, repeat=repeat, **settings), trace.network(power=0.05 * network().power)
+    rng = np.random.default_rng(2)
+    split = Split(rng.uniform(0.2, 0.8, NODES), rng.uniform(0.1, 1.0, (EPOCHS, NODES)), 6, 4, 3.0, 2)
+    return RadioAir(where.gains, radio, physics(where, radio, split), round_number, 2)
+
+
+def a_trace(steps: int = 3) -> ChannelTrace:
+    """On the links of the network; node 0 hears nobody at the second step."""
+    rng = np.random.default_rng(6)
+    gains = network().gains.toarray() * (rng.normal(size=(steps, NODES, NODES, 2)) @ [1, 1j])
+    gains[1, :, 0] = 0
+    return ChannelTrace(gains=gains)
+
+
+@pytest.mark.parametrize(("access", "dense_from"), slow_but_every(5, TRACED))
+def test_a_trace_is_played_back_step_by_step(access: str, dense_from: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights by the plain formula, from gains[t - 1][from, to], in both rounds alike, and from the first again."""
+    monkeypatch.setattr(radio_air, "_DENSE_FROM", dense_from)
+    trace = a_trace()
+    quiet = PERFECT | {"hold_below": 0.0, "dither": True}
+    rounds = [traced(trace, round_number=number, access=access, **quiet) for number in (0, 1)]
+    amplitude = rounds[0].physics.amplitude
+    found = rounds[0].weights(np.arange(1, EPOCHS + 1))
+    np.testing.assert_allclose(found.sum(axis=2), 1, atol=2e-6)
+    if access == "referenced":
+        assert np.abs(found[0] - rounds[1].weights(np.array([1]))[0]).max() > 0.01  # dither is each round's own
+    else:
+        for epoch in range(1, EPOCHS + 1):
+            arriving = np.abs(trace.at(epoch, repeat=True).T) * amplitude
+            heard_now = np.count_nonzero(arriving, axis=1)
+            total = np.where(heard_now > 0, arriving.sum(axis=1), 1)
+            expected = (heard_now / 6 / total)[:, None] * arriving + np.diag(1 - heard_now / 6)
+            np.testing.assert_allclose(found[epoch - 1], expected, atol=2e-6)
+        np.testing.assert_array_equal(rounds[1].weights(np.array([2])), found[1:2])
+    np.testing.assert_allclose(found[1, 0], np.eye(NODES)[0], atol=1e-6)  # who hears nobody keeps its own
+    values = said(4)
+    scaled = rounds[0].physics.scale[1] * amplitude
+    expected = parameters(np.einsum("ij,jsm->ism", found[1], symbols(values)), 4)
+    step = 2 * np.abs(values).max() / 63 if access == "digital" else 0.0
+    np.testing.assert_allclose(heard(rounds[0], scaled[:, None, None] * values, 2), expected, atol=1e-4 + step)
+
+
+def test_amplitudes_without_phases_are_a_trace_too() -> None:
+    """The same weights as with phases where every sender is heard alone."""
+    trace = a_trace()
+    plain = traced(ChannelTrace(gains=np.abs(trace.gains)), **PERFECT)
+    np.testing.assert_allclose(
+        plain.weights(np.array([1, 3])), traced(trace, **PERFECT).weights(np.array([1, 3])), atol=2e-6
+    )
+
+
+def test_rounds_share_one_array_of_the_trace() -> None:
+    trace = a_trace()
+    first, second = (traced(trace, round_number=number).lists(NODES) for number in (0, 1))
+    assert first.trace is second.trace is trace.by_receiver
+    assert np.shares_memory(first.trace, trace.gains)
+
+
 def test_a_quarter_turn_is_multiplication_by_i() -> None:
     for dim in (4, 5):
         values = said(dim)
@@ -176,12 +240,14 @@ def test_a_quarter_turn_is_multiplication_by_i() -> None:
 
 
 def test_a_flood_gives_all_the_same_numbers_of_node_0() -> None:
-    one, values = Flood(network().gains), said(7)
+    cost = flood_cost(network(), Radio(), 7)
+    one, values = Flood(cost), said(7)
     found = heard(one, values, 1)
     np.testing.assert_array_equal(found, np.broadcast_to(found[:1], found.shape))
     np.testing.assert_allclose(found[0], values[0], atol=2 * np.abs(values[0]).max() / 255)
-    assert one.hops >= 1
-    assert one.entries().attributes == {"hops": one.hops, "bits": 8}
+    entries = one.entries()
+    assert entries.attributes == {"hops": cost.hops, "bits": 8, "air_seconds": cost.seconds}
+    np.testing.assert_array_equal(entries.variables["joules"][1], cost.joules)
 
 
 def test_the_ledger_knows_the_radio() -> None:

@@ -322,9 +322,14 @@ def test_a_table_in_decibels_is_a_network_of_a_radio(tmp_path: Path) -> None:
     assert network.gains.toarray()[2, 1] == pytest.approx(10 ** (-81 / 20))
     np.testing.assert_allclose(network.power, 0.1)
     for name, words in (("moving.csv", "2 steps of time"), ("turned.npz", "phases")):
-        with pytest.raises(Error, match="no run plays back") as raised:
+        with pytest.raises(Error, match="gives amplitudes that stay") as raised:
             experiment_files.parse(f"{text.format(name)}[radio]\n".encode(), "x").build_network(tmp_path)
         assert words in str(raised.value)
+        assert f'radio.trace = "{name}"' in raised.value.hint
+        played = f'[radio]\ntrace = "{name}"\nrepeat = true\n[privacy]\nepsilon = 2.0\n'
+        experiment = experiment_files.parse(played.encode(), "x")
+        assert experiment.build_network(tmp_path).links == (4 if name == "moving.csv" else 6)
+        assert f'trace = "{name}"' in experiment.as_toml()
     with pytest.raises(Error, match="need a radio"):
         experiment_files.parse(text.format("still.csv").encode(), "x").build_network(tmp_path)
     beside = text.replace("\n[priv", '\ngain = {{kind = "rayleigh"}}\n[priv').format("still.csv")

@@ -27,6 +27,29 @@ def test_gains_stay_in_the_order_from_to_and_the_diagonal_is_dropped() -> None:
     assert np.isnan(given[2, 1, 1])
 
 
+def test_views_of_the_same_numbers() -> None:
+    given = made_up()
+    trace = ChannelTrace(gains=given)
+    assert trace.by_receiver[2, 3, 0] == given[3, 0, 2]
+    assert np.shares_memory(trace.by_receiver, trace.gains)
+    np.testing.assert_allclose(trace.rms[0, 2], np.sqrt(np.mean(np.abs(given[:, 0, 2]) ** 2)), rtol=1e-12)
+    assert trace.rms[0, 2] != trace.rms[2, 0]
+
+
+def test_the_fingerprint_is_that_of_the_gains() -> None:
+    one = ChannelTrace(gains=made_up(), positions=np.zeros((3, 2)))
+    assert one.sha256 == ChannelTrace(gains=made_up(), interval_s=0.1).sha256
+    assert one.sha256 != ChannelTrace(gains=made_up().swapaxes(1, 2)).sha256
+    assert len(one.sha256) == 64
+
+
+@pytest.mark.parametrize(
+    ("epochs", "expected"), [(2, [1, 1]), (4, [1, 1, 1, 1]), (5, [2, 1, 1, 1]), (12, [3, 3, 3, 3])]
+)
+def test_how_often_steps_are_played(epochs: int, expected: list[int]) -> None:
+    assert ChannelTrace(gains=made_up()).times_played(epochs).tolist() == expected
+
+
 def test_nothing_in_it_can_be_changed() -> None:
     trace = ChannelTrace(gains=made_up(), positions=np.zeros((3, 3)))
     assert trace.positions is not None

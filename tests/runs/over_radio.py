@@ -52,6 +52,14 @@ def aligned() -> mc.Result:
     return mc.run(algorithm, problem(), options=mc.RunOptions(name="aligned"))
 
 
+@cache
+def renewed() -> mc.Result:
+    """Still gains, and a common reference that is renewed every five epochs."""
+    carrying = radio(fading="none", recentre_every=5)
+    options = mc.RunOptions(name="renewed", evaluate_every=4)
+    return mc.run(mc.power_controlled(setup(carrying)), problem(), options=options)
+
+
 def joules_of_epoch(sendings: int = 1) -> np.ndarray[Any, Any]:
     """[nodes] by hand: power times symbols over bandwidth, (m/2 rounded up + 64 pilots) of them a sending."""
     return np.asarray(10 ** (np.array(POWER_DBM) / 10) / 1000 * sendings * (2 + 64) / 1e6)

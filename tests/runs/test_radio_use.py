@@ -9,10 +9,23 @@ import pytest
 
 import murmurcast as mc
 from murmurcast.errors import Altered
+from murmurcast.radio.flooding import flood_cost
 from murmurcast.runs.labelled import from_xarray
 from murmurcast.runs.result import Outcome
 from murmurcast.runs.validate import Unsound, require_radio
-from tests.runs.over_radio import COMPUTING, EPOCHS, POWER_DBM, aligned, joules_of_epoch, own_slot, plain, radio
+from tests.runs.over_radio import (
+    COMPUTING,
+    DIM,
+    EPOCHS,
+    POWER_DBM,
+    aligned,
+    joules_of_epoch,
+    own_slot,
+    plain,
+    radio,
+    renewed,
+    setup,
+)
 
 
 def test_without_a_radio_nothing_is_added() -> None:
@@ -53,6 +66,44 @@ def test_rounds_computing_and_circuits_by_hand() -> None:
     assert used.energy_in_words == "radiated, and circuits and gradients as given"
 
 
+def test_renewing_the_reference_takes_time_and_energy() -> None:
+    """After 4, 8 and 12 epochs a reference that is renewed every five was renewed 0, 1 and 2 times."""
+    run, cost = renewed(), flood_cost(setup(radio()).network, radio(), DIM)
+    used = run.radio
+    assert used is not None
+    assert (used.renewed_every, used.renewal_seconds) == (5, cost.seconds)
+    assert run.ledger.attrs["reference_air_seconds"] == cost.seconds
+    np.testing.assert_array_equal(run.ledger["reference_joules"], cost.joules)
+    assert run.metrics["epoch"].values.tolist() == [4, 8, 12]
+    slots = own_slot().radio
+    assert slots is not None
+    expected = np.array([4, 8, 12]) * slots.air_seconds + np.array([0, 1, 2]) * cost.seconds
+    np.testing.assert_allclose(run.metrics["air_seconds"], expected, rtol=1e-12)
+    joules = np.array([4, 8, 12])[:, None] * joules_of_epoch() + np.array([0, 1, 2])[:, None] * cost.joules
+    np.testing.assert_allclose(run.metrics["joules"], joules, rtol=1e-9)
+    assert float(used.air_seconds_until(12)) == pytest.approx(expected[-1], rel=1e-12)
+    assert mc.certify(run).verdict == "kept"
+    row = mc.compare(run, metric="own_loss", target=1e9).rows[0]
+    assert row.air_seconds == pytest.approx(expected[0], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"reference_air_seconds": -1.0}, "how long it takes to renew"),
+        ({"reference_air_seconds": float("nan")}, "how long it takes to renew"),
+        ({"reference_air_seconds": "soon"}, "what its radio was"),
+        ({"reference_air_seconds": 0.0}, "air_seconds other than"),
+    ],
+)
+def test_a_ledger_that_hides_what_the_reference_took_is_refused(change: dict[str, Any], words: str) -> None:
+    run = renewed()
+    with pytest.raises(Unsound, match=words):
+        require_radio(run.metrics, run.ledger.assign_attrs(change))
+    with pytest.raises(Unsound, match="what its radio was"):
+        require_radio(run.metrics, run.ledger.drop_vars("reference_joules"))
+
+
 def test_settings_are_those_of_the_radio() -> None:
     used = aligned().radio
     assert used is not None
@@ -67,7 +118,7 @@ def test_an_outcome_says_the_same() -> None:
     one, other = run.radio, run.outcome().radio
     assert one is not None
     assert other is not None
-    assert one._replace(joules=other.joules) == other
+    assert one._replace(joules=other.joules, renewal_joules=other.renewal_joules) == other
     np.testing.assert_array_equal(one.joules, other.joules)
     assert plain().outcome().radio is None
 

@@ -18,7 +18,7 @@ from murmurcast.algorithms.account import LedgerTables
 from murmurcast.algorithms.base import NO_DRAWS, Local, Model, Round
 from murmurcast.algorithms.tables import Leaf
 from murmurcast.channels.flood import Flood
-from murmurcast.network.graph import Network
+from murmurcast.radio.flooding import FloodCost
 
 if TYPE_CHECKING:
     import jax
@@ -57,12 +57,12 @@ def start_referenced(model: Model, local: Local) -> ReferenceState:  # noqa: ARG
     return ReferenceState(model, model, model, 0 * model)
 
 
-def with_common_reference(rounds: tuple[Round, ...], network: Network, every: int, epochs: int) -> tuple[Round, ...]:
+def with_common_reference(rounds: tuple[Round, ...], cost: FloodCost, every: int, epochs: int) -> tuple[Round, ...]:
     """The same rounds, relative to a reference; and one more that renews it.
 
     Args:
         rounds: Of states with `mixed`, over channels whose receivers make the mixed point themselves.
-        network: Whom the reference has to reach.
+        cost: Of telling all nodes the reference.
         every: So many epochs.
         epochs: Of the run.
     """
@@ -75,7 +75,7 @@ def with_common_reference(rounds: tuple[Round, ...], network: Network, every: in
 
         return state._replace(reference=jnp.where(here.renews > 0, heard, state.reference))
 
-    renewing = Round(NAME, Flood(network.gains), NO_DRAWS, Silent(), Renewing(_renewals(every, epochs)), say, renew)
+    renewing = Round(NAME, Flood(cost), NO_DRAWS, Silent(), Renewing(_renewals(every, epochs)), say, renew)
     return (*map(_relative, rounds), renewing)
 
 

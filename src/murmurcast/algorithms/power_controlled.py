@@ -69,6 +69,7 @@ from murmurcast.channels.air import Air
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
 from murmurcast.privacy.releases import Releases
+from murmurcast.radio.flooding import flood_cost
 
 if TYPE_CHECKING:
     import jax
@@ -182,13 +183,14 @@ def _epoch(
     plan: Plan, first: Round, carrier: Carrier, receiving: Receiving, step: Step
 ) -> tuple[tuple[Round, ...], Init]:
     """All rounds of an epoch, and the states they need."""
-    renewed = 0 if plan.radio is None else plan.radio.recentre_every
-    if plan.schedule.rounds == 1 and not renewed:
+    radio = plan.radio if plan.radio is not None and plan.radio.recentre_every else None
+    if plan.schedule.rounds == 1 and radio is None:
         return (first,), start
     rounds = with_free_rounds(first, carrier, receiving, step)
-    if not renewed:
+    if radio is None or plan.problem.dim is None:
         return rounds, start_mixed
-    return with_common_reference(rounds, plan.network, renewed, plan.schedule.epochs), start_referenced
+    cost = flood_cost(plan.network, radio, plan.problem.dim)
+    return with_common_reference(rounds, cost, radio.recentre_every, plan.schedule.epochs), start_referenced
 
 
 def _carrier(plan: Plan) -> Carrier:

@@ -30,11 +30,15 @@ def require_radio_z(ledger: LedgerTables, amplitude: FloatArray, last: str) -> N
     z, epochs = ledger.table(f"{last}_receiving_z"), np.arange(1, ledger.epochs + 1)
     rounds = len(further_rounds(ledger)) + 1
     try:
-        radio = Radio(**json.loads(ledger.text("model_radio")))
+        plain = json.loads(ledger.text("model_radio"))
+        radio = Radio.from_plain(plain)
+        if "trace" in plain:
+            _require_shares(ledger, z, last)
+            return
         power = ledger.per_node("power")
         network = Network(gains=gains(ledger, "model"), power=power)
         alpha, normaliser = amplitude[0] ** 2 / power, int(ledger.number("normaliser"))
-        mixing = mean_mixing(network, alpha, normaliser, radio)
+        mixing = mean_mixing(network, alpha, normaliser, radio, ledger.epochs)
         if _alike(z, perron(mixing.weights)[None], epochs):
             return
         if not radio.varies:
@@ -46,6 +50,15 @@ def require_radio_z(ledger: LedgerTables, amplitude: FloatArray, last: str) -> N
         ledger.refuse(f"has a radio that no plan has: {str(problem)[:120]}")
     if not any(_alike(z, one, epochs) for one in possible):
         ledger.refuse(f"has a {last}_receiving_z that does not follow from its gains, amplitudes and radio")
+
+
+def _require_shares(ledger: LedgerTables, z: FloatArray, last: str) -> None:
+    """All that can be asked where the ledger only names the trace: no node's share of the whole exceeds 1.
+
+    Whether z follows from the trace is asked where the experiment is rebuilt with the trace at hand.
+    """
+    if not (z <= 1 + _TOLERANCE).all():
+        ledger.refuse(f"has a {last}_receiving_z above 1")
 
 
 def _following(ledger: LedgerTables, network: Network, radio: Radio, mixing: Mixing, rounds: int) -> list[FloatArray]:

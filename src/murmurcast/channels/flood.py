@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from scipy.sparse import csgraph, csr_array
-
 from murmurcast.channels.base import Entries, Exchange, Hear, Moment, energy_of_signal
+from murmurcast.radio.flooding import BITS, FloodCost
 
 if TYPE_CHECKING:
     import jax
@@ -19,24 +17,18 @@ class Flood:
     """Everybody hears node 0, rounded to a grid that spans what it says: the same numbers everywhere.
 
     Attributes:
-        gains: [sender, receiver].
+        cost: Of one flood, on the air.
         bits: Of every parameter.
     """
 
     kind: ClassVar[str] = "flood"
-    uses: ClassVar[int] = 0  # messages of its own length, and seldom: its time is counted in seconds
+    uses: ClassVar[int] = 0  # messages of a length of its own, and seldom: counted in seconds and joules
     signals: ClassVar[None] = None
     neighbours: ClassVar[None] = None
     on_air: ClassVar[bool] = False  # what node 0 says is a public point, at all nodes alike
 
-    gains: csr_array
-    bits: int = 8
-
-    @property
-    def hops(self) -> int:
-        """How many times what node 0 says is sent on until all have it."""
-        steps = csgraph.shortest_path(self.gains, indices=0, unweighted=True)
-        return int(np.max(steps))
+    cost: FloodCost
+    bits: int = BITS
 
     def lists(self, filled_nodes: int) -> None:  # noqa: ARG002
         """Nobody has to know of anybody."""
@@ -58,5 +50,6 @@ class Flood:
         return 0 * energy_of_signal(sent)
 
     def entries(self) -> Entries:
-        """How far, and how finely."""
-        return Entries({"hops": self.hops, "bits": self.bits}, {})
+        """How far, how finely, and what it takes every time."""
+        told = {"hops": self.cost.hops, "bits": self.bits, "air_seconds": self.cost.seconds}
+        return Entries(told, {"joules": (("node",), self.cost.joules)})

@@ -7,13 +7,14 @@ symbols arrive with g_ij = h_ji f_t(j, i) b_j, b_j = rho_t sqrt(alpha_j p_j) bei
 
 `murmurcast.radio.combining` has the weights w of every access. Gains, phases, dither and pilots come from the radio's
 own seed: public, the same in every run, and any epoch at once, so neither chunks nor resumption nor cores change them.
+Where the radio has a trace, h f is its step of the epoch instead, in all rounds alike, looked up as the epoch comes.
 A receiver's own noise comes from the run's seed. None of it depends on data.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -49,6 +50,7 @@ class Lists(NamedTuple):
         own: [nodes] the receiver's own amplitude.
         noise: [nodes] N.
         mean_power: [nodes] sum_j |h_ji|^2 alpha_j p_j.
+        trace: [nodes, steps, senders] gains at every step, the same array for all rounds; None without a trace.
     """
 
     signals: Any
@@ -60,6 +62,7 @@ class Lists(NamedTuple):
     own: Any
     noise: Any
     mean_power: Any
+    trace: Any
 
 
 class Arriving(NamedTuple):
@@ -157,6 +160,7 @@ class RadioAir:
             own=amplitude,
             noise=self.physics.noise,
             mean_power=mean_power,
+            trace=None if self.radio.trace is None else self.radio.trace.by_receiver,
         )
 
     def deliver(self, lists: Lists, sent: jax.Array, moment: Moment, exchange: Exchange) -> tuple[Any, Hear]:
@@ -204,9 +208,7 @@ class RadioAir:
     def entries(self) -> Entries:
         """Links, the radio's settings, the public factor, and the receivers' noise."""
         found = link_entries(self.gains)
-        settings = asdict(self.radio)
-        del settings["power_dbm"]  # the ledger has every node's power, in watts
-        found.attributes["radio"] = json.dumps(settings, sort_keys=True)
+        found.attributes["radio"] = json.dumps(self.radio.as_plain(), sort_keys=True)
         found.attributes.update(slots=self.physics.slots.number, air_seconds=self.physics.air_seconds)
         found.variables["receiver_noise"] = (("node",), self.physics.noise)
         found.variables["joules"] = (("node",), self.physics.joules)
@@ -216,11 +218,18 @@ class RadioAir:
         """The weights of this round."""
         import jax.numpy as jnp
 
-        arriving = lists.gains * lists.amplitude * scale * self._fading(lists, moment.epoch, draws)
+        linked = lists.gains > 0
+        if lists.trace is None:
+            arriving = lists.gains * lists.amplitude * scale * self._fading(lists, moment.epoch, draws)
+        else:
+            now = lists.trace[:, (moment.epoch - 1) % lists.trace.shape[1]]
+            heard = jnp.take_along_axis(now, lists.signals, axis=1, mode="clip")  # fillers are beyond all senders
+            linked = linked & (heard != 0)
+            arriving = jnp.where(linked, heard * lists.amplitude * scale, 0)
         pilot_gain = jnp.asarray(self.physics.pilot_gain, lists.gains.dtype)[moment.epoch - 1]
         reception = Reception(
             arriving=arriving,
-            linked=lists.gains > 0,
+            linked=linked,
             sender=lists.signals,
             receiver=moment.numbers,
             nodes=self.gains.shape[0],
@@ -294,13 +303,15 @@ class RadioAir:
         nodes = self.gains.shape[0]
         lists = jax.tree.map(jnp.asarray, self.lists(nodes))
 
-        def of(epoch: jax.Array, noise: jax.Array) -> Combining:
-            moment, here = Moment(epoch, jnp.arange(nodes), lambda number: number), lists._replace(noise=noise)
+        def of(epoch: jax.Array, here: Lists) -> Combining:
+            moment = Moment(epoch, jnp.arange(nodes), lambda number: number)
             return self._combining(here, moment, self._scale(epoch, here), self._draws(epoch, here))
 
         quickly = {"xla_backend_optimization_level": 0}
         of_all = jax.jit(jax.vmap(of, in_axes=(0, None)), compiler_options=quickly)
-        return lambda epochs, noise: of_all(jnp.asarray(epochs), jnp.asarray(noise, lists.gains.dtype))
+        return lambda epochs, noise: of_all(
+            jnp.asarray(epochs), lists._replace(noise=jnp.asarray(noise, lists.gains.dtype))
+        )
 
     def _scale(self, epoch: jax.Array, lists: Lists) -> jax.Array:
         import jax.numpy as jnp

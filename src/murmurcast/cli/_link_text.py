@@ -1,6 +1,5 @@
 """A link budget as tables for people, and as plain values for programs."""
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,17 +33,18 @@ def show(found: "Found") -> None:
 def as_dict(found: "Found") -> dict[str, Any]:
     """Everything a program may want. What changes over epochs is given for each node's worst epoch."""
     budget = found.budget
-    settings = {field.name: getattr(found.radio, field.name) for field in fields(found.radio)}
+    weakest = budget.weakest_snr_db
     return {
         "nodes": found.plan.network.nodes,
         "epochs": found.plan.schedule.epochs,
         "dim": found.dim,
         "radius": found.radius,
-        "radio": settings | {"power_dbm": np.asarray(found.radio.power_dbm).tolist()},
+        "radio": found.radio.as_plain() | {"power_dbm": np.asarray(found.radio.power_dbm).tolist()},
         "sender": budget.sender.tolist(),
         "receiver": budget.receiver.tolist(),
         "distance_m": None if budget.distance_m is None else budget.distance_m.tolist(),
         "snr_db": budget.snr_db.tolist(),
+        **({} if weakest is None else {"weakest_snr_db": [x if np.isfinite(x) else None for x in weakest.tolist()]}),
         "noise_dbm": budget.noise_dbm.tolist(),
         "heard_snr_db": budget.heard_snr_db.tolist(),
         "needed_snr_db": budget.needed_snr_db.max(axis=0).tolist(),
@@ -59,6 +59,9 @@ def as_dict(found: "Found") -> dict[str, Any]:
         "uses_per_epoch": budget.uses,
         "seconds_per_epoch": budget.seconds,
         "joules_per_epoch": budget.joules.tolist(),
+        "renewal": None
+        if budget.renewal is None
+        else {**budget.renewal._asdict(), "joules": budget.renewal.joules.tolist()},
         "departures": list(budget.departures),
         "warnings": list(found.warnings),
     }
@@ -89,7 +92,8 @@ def _rows(budget: "LinkBudget", radio: "Radio") -> list[tuple[str, str, str]]:
             "SNR of links",
             f"{_span(budget.snr_db, '.1f')} dB",
             f"a sender at full power over the receiver's noise, per symbol; median {np.median(budget.snr_db):.1f} dB",
-        )
+        ),
+        *_over_time(budget),
     ]
     if np.isfinite(budget.needed_snr_db).all():
         rows += [
@@ -107,13 +111,23 @@ def _rows(budget: "LinkBudget", radio: "Radio") -> list[tuple[str, str, str]]:
         ]
     return [
         *rows,
-        ("Doppler x epoch", f"{budget.doppler_per_epoch:.3g}", _doppler_in_words(budget, radio)),
+        _changing(budget, radio),
         ("mixing rate", rate, "what a round of the mean weights leaves of disagreement; near 1 is slow"),
         *_mean_square(budget),
         ("slots a round", f"{budget.slots}", f"{_span(budget.sendings, 'd')} of them a node sends in"),
         ("time an epoch", f"{budget.seconds * 1e3:.3g} ms", f"{budget.uses:.0f} channel uses of one symbol"),
         ("energy an epoch", f"{_span(budget.joules * 1e3, '.3g')} mJ", f"a node, at full power; {energy}"),
+        *_renewal(budget, radio),
     ]
+
+
+def _renewal(budget: "LinkBudget", radio: "Radio") -> list[tuple[str, str, str]]:
+    """A row where the common reference is renewed."""
+    cost = budget.renewal
+    if cost is None:
+        return []
+    often = f"every {radio.recentre_every} epochs besides: {cost.hops} hop{'s' if cost.hops > 1 else ''} of a flood"
+    return [("new reference", f"{cost.seconds * 1e3:.3g} ms", f"{often}, {_span(cost.joules * 1e3, '.3g')} mJ a node")]
 
 
 def _mean_square(budget: "LinkBudget") -> list[tuple[str, str, str]]:
@@ -123,6 +137,26 @@ def _mean_square(budget: "LinkBudget") -> list[tuple[str, str, str]]:
         return []
     words = "weights change: what a round leaves of disagreement squared, on average"
     return [("mean-square rate", f"{rate:.3g}", words if rate < 1 else f"{words}; AT 1 OR ABOVE MODELS DRIFT APART")]
+
+
+def _over_time(budget: "LinkBudget") -> list[tuple[str, str, str]]:
+    """A row where a trace is played back."""
+    weakest = budget.weakest_snr_db
+    if weakest is None:
+        return []
+    heard = weakest[np.isfinite(weakest)]
+    silent = len(weakest) - len(heard)
+    words = "of every link at its weakest step; above, of the root mean square over time"
+    cut = f"; {silent} of {len(weakest)} links are not heard at some step" if silent else ""
+    return [("SNR over time", f"{_span(heard, '.1f')} dB" if len(heard) else "-", words + cut)]
+
+
+def _changing(budget: "LinkBudget", radio: "Radio") -> tuple[str, str, str]:
+    """How gains change."""
+    if radio.trace is None:
+        return "Doppler x epoch", f"{budget.doppler_per_epoch:.3g}", _doppler_in_words(budget, radio)
+    again = "; after the last comes the first again" if radio.repeat else ""
+    return "trace", f"{radio.trace.steps} steps", f"one an epoch, SHA-256 {radio.trace.sha256[:16]}{again}"
 
 
 def _doppler_in_words(budget: "LinkBudget", radio: "Radio") -> str:

@@ -1,8 +1,12 @@
 """The experiment in the folder of a run, and the data it is about, for commands that do the run again."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from murmurcast.errors import Error
+
+if TYPE_CHECKING:
+    from murmurcast.experiments.build import Experiment
 
 
 def experiment_file(path: Path, otherwise: str) -> Path:
@@ -26,6 +30,16 @@ def experiment_file(path: Path, otherwise: str) -> Path:
     return path / EXPERIMENT
 
 
+def with_trace(experiment: "Experiment", folder: Path) -> "Experiment":
+    """The same experiment of a run, its trace named by where it lies: a run keeps only the name of that file too."""
+    radio = experiment.radio
+    if radio is None or radio.trace is None:
+        return experiment
+    otherwise = f"copy {radio.trace} into the folder of the run, or start the command where it lies"
+    update = {"trace": _place(folder, radio.trace, "the channel", otherwise)}
+    return experiment.model_copy(update={"radio": radio.model_copy(update=update)})
+
+
 def place_of_data(folder: Path, name: str, otherwise: str) -> str:
     """Where the data of a run are: a run keeps only the name of a file, which may lie beside it or here.
 
@@ -36,7 +50,11 @@ def place_of_data(folder: Path, name: str, otherwise: str) -> str:
     """
     if Path(name).suffix not in (".npz", ".csv", ".parquet"):
         return name
+    return _place(folder, name, "the data", otherwise)
+
+
+def _place(folder: Path, name: str, what: str, otherwise: str) -> str:
     for place in (folder, Path()):
         if (place / name).is_file():
             return str((place / name).resolve())
-    raise Error(f"{name}, the data of {folder}, is neither there nor in this folder", hint=otherwise)
+    raise Error(f"{name}, {what} of {folder}, is neither there nor in this folder", hint=otherwise)

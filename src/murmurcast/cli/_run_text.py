@@ -163,8 +163,8 @@ def _power(result: "Outcome", radio: "RadioUse | None") -> str:
 
 def over_radio(radio: "RadioUse", epochs: int) -> str:
     """What the whole run takes over its radio."""
-    air, computing = (_short(epochs * part) for part in (radio.air_seconds, radio.compute_seconds))
-    energy = f"{_range(epochs * radio.joules * 1e3, _short)} mJ a node"
+    air, computing = _short(float(radio.air_seconds_until(epochs))), _short(epochs * radio.compute_seconds)
+    energy = f"{_range(radio.joules_until(epochs) * 1e3, _short)} mJ a node"
     taken = f"{air} s and {energy} on the air"
     if radio.compute_seconds > 0:
         taken = f"{air} s on the air, {computing} s of computing, and {energy}"
@@ -190,9 +190,9 @@ def _radio_as_dict(radio: "RadioUse", epochs: int) -> dict[str, Any]:
     return {
         "settings": radio.settings,
         "slots_per_epoch": radio.slots_per_epoch,
-        "air_seconds": epochs * radio.air_seconds,
+        "air_seconds": float(radio.air_seconds_until(epochs)),
         "compute_seconds": epochs * radio.compute_seconds,
-        "joules": (epochs * radio.joules).tolist(),
+        "joules": radio.joules_until(epochs).tolist(),
         "energy": radio.energy_in_words,
     }
 

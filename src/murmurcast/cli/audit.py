@@ -81,6 +81,8 @@ def audit(
         otherwise = "say where it is: --set data.name=FOLDER/" + experiment.data.name
         name = _run_folder.place_of_data(folder, experiment.data.name, otherwise)
         experiment = experiment_files.load(file, overrides(sets) | {"data.name": name})
+    if folder is not file and "radio.trace" not in overrides(sets):
+        experiment = _run_folder.with_trace(experiment, folder)
     with _progress_bar.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):
         problem, algorithm = experiment.build(file.parent, on_stage)
         options = auditing.AuditOptions(precision=experiment.run.precision, on_stage=on_stage, on_epoch=on_epoch)

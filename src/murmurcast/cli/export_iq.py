@@ -60,7 +60,7 @@ def export_iq(
     result = load_run(run)
     asked = Asked(node, _range(epochs), _seed(result, seed))
     experiment = _experiment(run, result, asked)
-    radio = experiment.build_radio()
+    radio = experiment.build_radio(run)
     band = _band(radio, bandwidth, carrier)
     sigmf.require_band(band)
     require_place(out)
@@ -136,7 +136,7 @@ def _experiment(folder: Path, result: "Result", asked: Asked) -> "Experiment":
 
     file = _run_folder.experiment_file(folder, _IN_PYTHON)
     require_seeded(result.info["privacy"]["noise_source"])
-    experiment = experiment_files.parse(result.experiment.encode(), str(file))
+    experiment = _run_folder.with_trace(experiment_files.parse(result.experiment.encode(), str(file)), folder)
     if experiment.algorithm.name not in registry.NAMES:
         raise Error(
             f'"{experiment.algorithm.name}" is a method of your own, and code that a run names is never run',
@@ -197,7 +197,7 @@ def _parts(folder: Path, result: "Result", experiment: "Experiment", asked: Aske
             on_epoch=on_epoch,
         )
     overheard.require_as_recorded(result, found, seed=seed, node=node, epochs=epochs)
-    pilots = (experiment.build_radio() or Radio()).pilots
+    pilots = (algorithm.setup.radio or Radio()).pilots
     parts = []
     for message in found.messages:
         before, data = sigmf.pilot(pilots, message.pilot), sigmf.symbols(message.signal)

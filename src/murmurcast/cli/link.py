@@ -74,7 +74,7 @@ def _work(experiment: "Experiment", folder: Path) -> Found:
 
     from murmurcast.radio.link_budget import link_budget
 
-    radio = experiment.build_radio()
+    radio = experiment.build_radio(folder)
     if radio is None:
         raise Error(
             "the file says nothing of a radio, so there are no watts, hertz or metres to count in",
@@ -85,7 +85,7 @@ def _work(experiment: "Experiment", folder: Path) -> Found:
         def report(words: str) -> None:
             status.update(escape(words))
 
-        plan = experiment.build_plan(folder, on_stage=report)
+        plan = experiment.build_plan(folder, on_stage=report, radio=radio)
         dim, radius = _size(experiment, plan, folder, report)
         status.update("adding up the links")
         budget = link_budget(
@@ -128,6 +128,14 @@ def _warnings(experiment: "Experiment", plan: "Plan", budget: "LinkBudget") -> l
         lines.append(
             f"gains reach {strongest:.3g}, and no signal loses so little on its way: choose gains with path loss, such "
             'as network.gain = {kind = "indoor"}, with network.size_m'
+        )
+    trace, period = None if plan.radio is None else plan.radio.trace, budget.seconds
+    interval = None if trace is None else trace.interval_s
+    period += 0.0 if plan.radio is None else plan.radio.compute_seconds
+    if interval is not None and not 0.5 < interval / period < 2:
+        lines.append(
+            f"an epoch takes {period:.3g} s, and the steps of the trace are {interval:.3g} s apart: every epoch takes "
+            "one step all the same"
         )
     gain, lengths = experiment.network.gain, budget.distance_m
     least, most = getattr(gain, "range_m", (0.0, math.inf))

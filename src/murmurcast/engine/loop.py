@@ -239,11 +239,9 @@ def _with_noise(this: _Run, rounds: Any, placed: tuple[Given, Given], start: Car
 
 def _given(this: _Run, seeds: tuple[int, ...]) -> tuple[Given, Given]:
     """What does not change, on its devices, and how it is spread over them."""
-    layout, algorithm = this.layout, this.algorithm
+    layout, algorithm, nodes = this.layout, this.algorithm, this.layout.filled_nodes
     filled = seeds + (seeds[-1],) * (layout.filled_seeds - len(seeds))
-    rounds = tuple(
-        GivenRound(one.sending, one.receiving, one.channel.lists(layout.filled_nodes)) for one in algorithm.rounds
-    )
+    rounds = tuple(GivenRound(one.sending, one.receiving, one.channel.lists(nodes)) for one in algorithm.rounds)
     given = Given(noise.roots(filled), this.problem.local_data(), rounds, draws.pairs(algorithm))
 
     def of_tables(tables: Any) -> Any:
@@ -259,10 +257,14 @@ def _given(this: _Run, seeds: tuple[int, ...]) -> tuple[Given, Given]:
         of_nodes(given.pairs),
     )
 
+    placed: dict[tuple[int, Spec], jax.Array] = {}
+
     def place(leaf: Any, spec: Spec) -> jax.Array:
-        if spec not in (Spec(), layout.by_seed):
-            leaf = layout.fill(leaf, axis=0 if spec == layout.by_node else 1)
-        return layout.put(leaf if isinstance(leaf, jax.Array) else _cast(leaf, this.dtype), spec)
+        if (same := (id(leaf), spec)) not in placed:  # once what several rounds share, such as a radio's trace
+            if spec not in (Spec(), layout.by_seed):
+                leaf = layout.fill(leaf, axis=0 if spec == layout.by_node else 1)
+            placed[same] = layout.put(leaf if isinstance(leaf, jax.Array) else _cast(leaf, this.dtype), spec)
+        return placed[same]
 
     return jax.tree.map(place, given, specs), specs
 

@@ -14,7 +14,7 @@ from murmurcast.algorithms import registry
 from murmurcast.data.assumptions import DataFacts, facts_of_section, partition_warnings
 from murmurcast.errors import Error
 from murmurcast.experiments.data import load_dataset
-from murmurcast.experiments.network import build_network
+from murmurcast.experiments.network import build_network, build_trace
 from murmurcast.experiments.schema import (
     AlgorithmSection,
     DataSection,
@@ -65,7 +65,7 @@ class Built(NamedTuple):
 class Experiment(Section):
     """One experiment file."""
 
-    network: NetworkSection
+    network: NetworkSection = NetworkSection()
     privacy: PrivacySection
     schedule: ScheduleSection = ScheduleSection()
     power: PowerSection = PowerSection()
@@ -76,15 +76,15 @@ class Experiment(Section):
     run: RunSection = RunSection()
 
     def build_network(self, folder: Path = Path()) -> Network:
-        """The network the file describes; `folder` is where a relative `network.file` starts."""
-        return build_network(self.network, self.build_radio(), folder)
+        """The network the file describes; `folder` is where relative `network.file` and `radio.trace` start."""
+        return build_network(self.network, self.build_radio(folder), folder)
 
-    def build_radio(self) -> Radio | None:
-        """The radio that [radio] describes; None where there is no such section."""
+    def build_radio(self, folder: Path = Path()) -> Radio | None:
+        """The radio that [radio] describes, with its trace; None where there is no such section."""
         if self.radio is None:
             return None
         try:
-            return Radio(**self.radio.model_dump())
+            return Radio(**self.radio.model_dump() | {"trace": build_trace(self.radio.trace, folder)})
         except Error as problem:
             raise Error(f"[radio] {problem}", hint=problem.hint) from None
 
@@ -127,11 +127,11 @@ class Experiment(Section):
     def build(self, folder: Path = Path(), on_stage: Stage = quiet) -> "Built":
         """Problem and algorithm, ready to be run; every part is built once."""
         on_stage("building the network")
-        network = self.build_network(folder)
+        radio = self.build_radio(folder)
+        network = build_network(self.network, radio, folder)
         problem = self.build_problem(network.nodes, folder, on_stage)
-        if self._method.needs_plan:
-            return Built(problem, self.build_algorithm(self.build_plan(folder, on_stage, problem, network)))
-        return Built(problem, self.build_algorithm(self.build_setup(folder, on_stage, problem, network)))
+        build = self.build_plan if self._method.needs_plan else self.build_setup
+        return Built(problem, self.build_algorithm(build(folder, on_stage, problem, network, radio)))
 
     def build_setup(
         self,
@@ -139,11 +139,13 @@ class Experiment(Section):
         on_stage: Stage = quiet,
         problem: "ProblemFacts | None" = None,
         network: Network | None = None,
+        radio: Radio | None = None,
     ) -> Setup:
-        """What every method takes, for a problem and a network that are at hand or for what the file says of them."""
+        """What every method takes, for parts that are at hand or for what the file says of them."""
+        radio = radio or self.build_radio(folder)
         if network is None:
             on_stage("building the network")
-            network = self.build_network(folder)
+            network = build_network(self.network, radio, folder)
         privacy, schedule = self.privacy, self.schedule
         noise = schedule.noise_to_step
         return Setup(
@@ -154,7 +156,7 @@ class Experiment(Section):
                 **schedule.model_dump(exclude={"noise_to_step"}),
                 noise_to_step=tuple(noise) if isinstance(noise, list) else noise,
             ),
-            radio=self.build_radio(),
+            radio=radio,
         )
 
     def build_plan(
@@ -163,11 +165,12 @@ class Experiment(Section):
         on_stage: Stage = quiet,
         problem: "ProblemFacts | None" = None,
         network: Network | None = None,
+        radio: Radio | None = None,
     ) -> "Plan":
-        """The plan the file describes, for a problem that is at hand or for what the file says of one."""
+        """The plan the file describes, for parts that are at hand or for what the file says of them."""
         from murmurcast.planning.solve import planned
 
-        power, setup = self.power, self.build_setup(folder, on_stage, problem, network)
+        power, setup = self.power, self.build_setup(folder, on_stage, problem, network, radio)
         rule = PowerRule(objective=power.objective, minimum=power.min, maximum=power.max, alpha=power.alpha)
         return planned(setup, rule, self.network.normaliser, self.network.z, on_stage)
 
@@ -245,7 +248,7 @@ class Experiment(Section):
         import tomli_w
 
         values = self.model_dump(exclude_none=True)
-        for section, key in (("network", "file"), ("data", "name")):
+        for section, key in (("network", "file"), ("radio", "trace"), ("data", "name")):
             if key in values.get(section, {}):
                 values[section][key] = Path(values[section][key]).name
         if self.radio is not None:  # it says the power

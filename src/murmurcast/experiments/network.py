@@ -12,6 +12,7 @@ from murmurcast.network.graph import Network
 from murmurcast.network.path_loss import PathLoss, with_carrier
 from murmurcast.radio.channel_files import read_channel
 from murmurcast.radio.settings import Radio
+from murmurcast.radio.trace import ChannelTrace
 
 _SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topology: (needed, optional)
     "diamond": ((), ("size_m",)),
@@ -28,10 +29,19 @@ _SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topolog
 def build_network(section: NetworkSection, radio: Radio | None, folder: Path = Path()) -> Network:
     """The network of a section; `folder` is where a relative `network.file` starts.
 
-    With a radio its power is the nodes', and its carrier that of gains with path loss.
+    With a radio its power is the nodes', its carrier that of gains with path loss, and its trace says the links.
     """
     section = _with_radio(section, radio)
     sources = [name for name in ("gains", "file", "topology") if getattr(section, name) is not None]
+    if radio is not None and radio.trace is not None:
+        if sources:
+            raise Error(
+                f"links are given twice: by network.{sources[0]} and by radio.trace",
+                hint=f"remove network.{sources[0]}: the trace says who hears whom, and how strongly",
+            )
+        _forbid_shape_keys(section, "radio.trace", ())
+        _forbid_gain(section, "radio.trace, which gives the gains")
+        return radio.trace.network(section.power)
     if len(sources) != 1:
         found = " and ".join(sources) or "none of them"
         raise Error(
@@ -47,6 +57,14 @@ def build_network(section: NetworkSection, radio: Radio | None, folder: Path = P
         require_beside(section.file, folder, "network.file")
         return _network_from_file(section, radio, folder / section.file)
     return _network_from_topology(section)
+
+
+def build_trace(name: str | None, folder: Path = Path()) -> ChannelTrace | None:
+    """The channel of `radio.trace`; a relative path starts at `folder`."""
+    if name is None:
+        return None
+    require_beside(name, folder, "radio.trace")
+    return read_channel(folder / name)
 
 
 def _with_radio(section: NetworkSection, radio: Radio | None) -> NetworkSection:
@@ -86,8 +104,8 @@ def _network_from_channel(section: NetworkSection, path: Path) -> Network:
     if channel.steps > 1 or channel.blocks > 1 or channel.has_phases:
         what = f"{channel.steps} steps of time" if channel.steps > 1 else "phases, or blocks of the band"
         raise Error(
-            f"{path} holds a channel with {what}, which no run plays back",
-            hint="give amplitudes that stay, such as mc.read_channel(path).network().gains, and set radio.fading",
+            f"{path} holds a channel with {what}, and network.file gives amplitudes that stay",
+            hint=f'remove network.file and set radio.trace = "{section.file}": a run plays it back, one step an epoch',
         )
     return channel.network(section.power)
 

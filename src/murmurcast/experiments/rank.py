@@ -175,9 +175,10 @@ def _job(experiment: Experiment, options: RankOptions, place: Path) -> _Job:
     tuning = with_validation(problem)
     old = problem.data.dataset
     data = sha256_of((old.features, old.targets, old.test_features, old.test_targets, *problem.data.rows))
-    gains = sha256_of((network.gains.toarray(), network.power))
+    gains, radio = sha256_of((network.gains.toarray(), network.power)), experiment.build_radio(place)
+    channel = radio.trace.sha256 if radio is not None and radio.trace is not None else ""
     train = trainer(tuning, TUNING_SEEDS)
-    return _Job(experiment, place, network, problem, tuning, train, options, data + gains)
+    return _Job(experiment, place, network, problem, tuning, train, options, data + gains + channel)
 
 
 def _places(job: _Job) -> tuple[list[_Place], list[LeftOut]]:

@@ -21,6 +21,7 @@ from murmurcast.certificates.rebuilt import NO_EXPERIMENT, Rebuilt
 from murmurcast.errors import Error
 from murmurcast.experiments import load as experiment_files
 from murmurcast.experiments.build import Experiment
+from murmurcast.experiments.network import build_network
 from murmurcast.planning.setup import ClippedGradients
 from murmurcast.runs.labelled import Labelled, Variable
 from murmurcast.runs.result import Result
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from murmurcast.network.graph import Network
     from murmurcast.planning.setup import ProblemFacts
     from murmurcast.problems.base import Problem
+    from murmurcast.radio.settings import Radio
+    from murmurcast.radio.trace import ChannelTrace
 
 _OURS = ("network", "privacy")  # a text with one of these sections is an experiment, and not notes of one's own
 _MAX_ENTRIES = 10**8  # numbers of a set that is made up anew
@@ -71,10 +74,17 @@ class Rebuilder(NamedTuple):
             refuse(name, f"its experiment.toml leads to no such run: {problem}")
 
     def _rebuilt(self, experiment: Experiment, run: Result) -> Rebuilt:
-        network = experiment.build_network(run.folder or Path())
+        trace = None if experiment.radio is None else experiment.radio.trace
+        place = (run.folder or Path()) if trace is None else self._place_of(trace, run)
+        if place is None:
+            return Rebuilt(not_compared=(_without_trace(str(trace), run),))
+        radio = experiment.build_radio(place)
+        if radio is not None and radio.trace is not None:
+            _require_trace(radio.trace, run)
+        network = build_network(experiment.network, radio, run.folder or Path())
         found = self._problem(experiment, run, network.nodes)
         if found.problem is None:
-            algorithm = _algorithm(experiment, network, _facts(experiment, run))
+            algorithm = _algorithm(experiment, network, _facts(experiment, run), radio)
             line = f"numbers of examples are those of the data, which is not at hand ({found.why_not})"
             needed = () if experiment.problem.batch is not None else (line,)
             return Rebuilt(
@@ -88,7 +98,7 @@ class Rebuilder(NamedTuple):
 
         from murmurcast.runs import record
 
-        algorithm, problem = _algorithm(experiment, network, found.problem), found.problem
+        algorithm, problem = _algorithm(experiment, network, found.problem, radio), found.problem
         seeds, precision = tuple(run.info["seeds"]), experiment.run.precision
         with jax.enable_x64(precision == "float64"):
             ledger = record.ledger(algorithm, problem, seeds, precision)
@@ -107,15 +117,21 @@ class Rebuilder(NamedTuple):
         elif name in ("mnist", "fashion-mnist"):
             places = [Path()] if _is_on_this_machine(name) else []
         else:
-            folder = None if run.folder is None else run.folder.resolve()
-            near = [] if folder is None else [folder, folder.parent, folder.parent.parent]
-            places = [place for place in ([self.data] if self.data else near) if _is_file_of_data(place, name)]
+            place = self._place_of(name, run)
+            places = [] if place is None else [place]
         if not places:
             return _Found(None, f"{name} is not there")
         try:
             return _Found(experiment.build_problem(nodes, places[0]))
         except Error as problem:
             return _Found(None, str(problem))
+
+    def _place_of(self, name: str, run: Result) -> Path | None:
+        """The folder in which a file lies that a run names, and does not keep."""
+        folder = None if run.folder is None else run.folder.resolve()
+        near = [] if folder is None else [folder, folder.parent, folder.parent.parent]
+        places = (place for place in ([self.data] if self.data else near) if _is_file_of_data(place, name))
+        return next(places, None)
 
 
 def _sections(text: str) -> dict[str, Any]:
@@ -143,6 +159,29 @@ def _require_sizes(experiment: Experiment, run: Result) -> None:
     data = experiment.data
     if data is not None and (data.examples or 1) * (data.features or 1) * (data.classes or 1) > _MAX_ENTRIES:
         raise Error(f"its made-up set has more than {_MAX_ENTRIES} numbers", hint="certify a smaller run")
+
+
+def _named_trace(run: Result) -> str:
+    """The SHA-256 by which the ledger names its trace; empty where it names none."""
+    used = run.radio
+    return "" if used is None else str(used.settings.get("trace", ""))
+
+
+def _without_trace(name: str, run: Result) -> str:
+    return (
+        f"z, weights and links are those of the channel {name} (SHA-256 {_named_trace(run)[:16]}...), which is not at "
+        "hand: the plan was not made anew"
+    )
+
+
+def _require_trace(trace: "ChannelTrace", run: Result) -> None:
+    """The channel at hand is the one that the ledger names."""
+    named = _named_trace(run)
+    if trace.sha256 != named:
+        raise Error(
+            f"its trace has SHA-256 {trace.sha256[:16]}..., and the ledger's is {named[:16] or 'not named'}...",
+            hint="put the channel's file back that the run was made with",
+        )
 
 
 def _unpacked_bytes(path: Path) -> int:
@@ -186,9 +225,11 @@ def _facts(experiment: Experiment, run: Result) -> ClippedGradients:
     return ClippedGradients(clip=experiment.privacy.clip, examples_per_node=told, dim=run.info["problem"]["dim"])
 
 
-def _algorithm(experiment: Experiment, network: "Network", problem: "ProblemFacts") -> "Algorithm":
+def _algorithm(
+    experiment: Experiment, network: "Network", problem: "ProblemFacts", radio: "Radio | None"
+) -> "Algorithm":
     build = experiment.build_plan if registry.find(experiment.algorithm.name).needs_plan else experiment.build_setup
-    return experiment.build_algorithm(build(problem=problem, network=network))
+    return experiment.build_algorithm(build(problem=problem, network=network, radio=radio))
 
 
 def _without_problem(experiment: Experiment, algorithm: "Algorithm") -> Labelled:

@@ -31,7 +31,7 @@ class Section(BaseModel):
 
 
 class NetworkSection(Section):
-    """[network]: exactly one of gains, file and topology, and how it mixes."""
+    """[network]: exactly one of gains, file and topology, unless a radio's trace says it; and how it mixes."""
 
     gains: list[list[float]] | None = None
     file: str | None = None
@@ -49,20 +49,21 @@ class NetworkSection(Section):
     z: Z | None = None
 
 
+_IN_A_FILE: "dict[str, Any]" = {"power_dbm": float | list[float], "trace": str | None}
+
 if TYPE_CHECKING:
 
     class RadioSection(Section):
-        """[radio]: the keys, types and defaults of `Radio`, which checks their values."""
+        """[radio]: the keys, types and defaults of `Radio`, which checks their values; a trace is named by its file."""
+
+        trace: str | None = None
 
 else:
     RadioSection = create_model(
         "RadioSection",
         __base__=Section,
         __doc__="[radio]: the keys, types and defaults of `Radio`, which checks their values.",
-        **{
-            field.name: (float | list[float] if field.name == "power_dbm" else field.type, field.default)
-            for field in fields(Radio)
-        },
+        **{field.name: (_IN_A_FILE.get(field.name, field.type), field.default) for field in fields(Radio)},
     )
 
 

@@ -6,21 +6,18 @@ from scipy.sparse import csr_array
 from murmurcast._check import FloatArray
 from murmurcast._threads import threads_for
 from murmurcast.network.graph import Network
-from murmurcast.network.weights import Mixing, Z, arriving_amplitudes, mixing, z_diagonal
+from murmurcast.network.weights import Mixing, Z, mixing, z_diagonal
 from murmurcast.planning.schedule import Schedule
-from murmurcast.radio import divisor
+from murmurcast.radio.mean_weights import mean_weights
 from murmurcast.radio.settings import Radio
 
 
-def mean_mixing(network: Network, alpha: FloatArray, normaliser: int, radio: Radio) -> Mixing:
-    """One round's mean weights over a radio; those of the paper where nothing changes."""
+def mean_mixing(network: Network, alpha: FloatArray, normaliser: int, radio: Radio, epochs: int) -> Mixing:
+    """One round's mean weights over a radio in a run of so many epochs; those of the paper where nothing changes."""
     still = mixing(network, alpha, normaliser)
     if not radio.varies:
         return still
-    halves = radio.access == "referenced" and radio.duplex == "half"
-    reception = divisor.Reception(radio.access, normaliser, radio.kappa, radio.damping, halves)
-    channel = divisor.Channel(radio.fading, radio.k_factor_db)
-    return still._replace(weights=divisor.expected(arriving_amplitudes(network, alpha), reception, channel))
+    return still._replace(weights=mean_weights(network, alpha, radio, normaliser, epochs))
 
 
 def z_in_epochs(weights: csr_array, schedule: Schedule, start: Z) -> FloatArray:

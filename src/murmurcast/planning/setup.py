@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from murmurcast import _check
@@ -17,6 +18,7 @@ from murmurcast.privacy.conversion import Curve, NoiseSource, curve
 from murmurcast.privacy.releases import GAUSSIAN, Law
 from murmurcast.problems.clip import Clip, Clipping
 from murmurcast.radio.settings import Radio
+from murmurcast.radio.trace import ChannelTrace
 
 Target = Literal["certificate", "per-epoch"]
 
@@ -168,6 +170,11 @@ class Setup:
     schedule: Schedule
     radio: Radio | None = None
 
+    def __post_init__(self) -> None:
+        if self.radio is not None and self.radio.trace is not None:
+            self.radio.trace.require(self.schedule.epochs, self.radio.repeat)
+            _require_network_of(self.radio.trace, self.network)
+
     @cached_property
     def sensitivity(self) -> FloatArray:
         """[nodes] S: the largest change of one node's gradient when one unit's data changes."""
@@ -197,6 +204,16 @@ class Setup:
                 f"epochs is {epochs}, and the plan has {self.schedule.epochs}", hint="lower it, or plan for more"
             )
         return replace(self, schedule=schedule)
+
+
+def _require_network_of(trace: ChannelTrace, network: Network) -> None:
+    """Links and gains that are planned with are those that will be played back."""
+    if network.nodes == trace.nodes and np.allclose(network.gains.toarray(), trace.rms, rtol=1e-6, atol=0):
+        return
+    raise Error(
+        "the network is not that of the radio's trace: it has other nodes, links or gains",
+        hint="plan with network = trace.network(power=radio.power_w)",
+    )
 
 
 def effective_sensitivity(problem: ProblemFacts, exact: FloatArray, source: NoiseSource) -> FloatArray:

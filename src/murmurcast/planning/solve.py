@@ -104,7 +104,10 @@ def planned(
     noise = _noise(schedule, budget, network.nodes)
 
     def mix(alpha: FloatArray) -> tuple[Mixing, FloatArray]:
-        mixed = mixing(network, alpha, resolved) if radio is None else mean_mixing(network, alpha, resolved, radio)
+        if radio is None:
+            mixed = mixing(network, alpha, resolved)
+        else:
+            mixed = mean_mixing(network, alpha, resolved, radio, schedule.epochs)
         varies = radio is not None and radio.varies
         return mixed, z_in_epochs(
             mixed.weights, schedule, "perron" if varies or rule_of_z != "recursive" else rule_of_z
@@ -153,6 +156,11 @@ def _z_rule(z: Z | None, radio: Radio | None) -> Z:
         raise Error(
             f'z is "{z}", and the weights do not change: there is nothing to average or predict',
             hint='set z = "perron", or give the radio fading',
+        )
+    if z == "predicted" and radio is not None and radio.trace is not None:
+        raise Error(
+            'z is "predicted", and nothing says how much of a trace is still there some epochs later',
+            hint='set z = "mean", or "recursive", the paper\'s',
         )
     if z == "perron" and varies:
         raise Error('z is "perron", and the weights change', hint='set z = "mean": the limit of the mean weights')

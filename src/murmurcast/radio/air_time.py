@@ -18,14 +18,19 @@ def message_symbols(network: Network, radio: Radio, dim: int) -> FloatArray:
     sender, receiver = links.coords
     weakest = np.full(network.nodes, np.inf)
     np.minimum.at(weakest, sender, units.snr_db(links.data, network.power[sender], noise[receiver]))
-    carried = units.bits_per_symbol(weakest, radio.gap_db)
+    return np.asarray(dim * radio.bits / require_carried(weakest, radio))
+
+
+def require_carried(snr_db: FloatArray, radio: Radio) -> FloatArray:
+    """[nodes] bits in a symbol of each node's digital link, which carries something."""
+    carried = units.bits_per_symbol(snr_db, radio.gap_db)
     if not (carried > 0).all():
         node = int(np.argmin(carried))
         raise Error(
-            f"a digital link of node {node} carries nothing: its signal-to-noise ratio is {weakest[node]:.0f} dB",
+            f"a digital link of node {node} carries nothing: its signal-to-noise ratio is {snr_db[node]:.0f} dB",
             hint="raise radio.power_dbm, bring nodes closer, or leave that link out",
         )
-    return np.asarray(dim * radio.bits / carried)
+    return carried
 
 
 def uses_of_round(turns: Slots, symbols: FloatArray, radio: Radio) -> float:

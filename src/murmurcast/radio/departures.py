@@ -79,7 +79,7 @@ def _duplex(network: Network, radio: "Radio", slots: int) -> str:
 
 
 def _fading(radio: "Radio") -> str:
-    if radio.fading == "none":
+    if radio.fading == "none" and radio.trace is None:
         return ""
     return (
         "Gains change from epoch to epoch, and nobody compensates that: weak links get small weights, and the paper's "

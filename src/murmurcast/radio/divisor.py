@@ -179,10 +179,20 @@ def _referenced(
     factor = sends * np.exp(2j * np.pi * generator.random(shape))
     if channel.fading != "none":
         factor *= fading.with_line_of_sight(fading.rayleigh(generator, shape), channel.k_factor_db)
-    arriving = strength * factor
+    return over_own_phase(strength * factor, floor, reception.kappa)
+
+
+def over_own_phase(arriving: "np.typing.NDArray[np.complex128]", floor: FloatArray, kappa: float) -> FloatArray:
+    """[..., receivers, heard] weights of "referenced", each averaged over the phase of its own sender.
+
+    Args:
+        arriving: [..., receivers, heard] g, with phases; 0 of who does not send.
+        floor: [receivers, 1] c Lambda.
+        kappa: How far a node moves.
+    """
     own = np.abs(arriving) ** 2
     others = np.abs(arriving.sum(-1, keepdims=True) - arriving) ** 2 + floor - own
-    return np.asarray(reception.kappa / 2 * (1 - others / np.sqrt(others**2 + 4 * own * floor)))
+    return np.asarray(kappa / 2 * (1 - others / np.sqrt(others**2 + 4 * own * floor)))
 
 
 def mean(expected: csr_array) -> FloatArray:

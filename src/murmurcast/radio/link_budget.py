@@ -1,9 +1,11 @@
 """What a radio does on a network before anything is trained: signal, noise, slots, time and energy.
 
-Everything follows from public numbers. Where fading is set, the numbers are those of the mean gains.
+Everything follows from public numbers. Where gains change, the numbers are those of the mean gains; of a trace the
+weakest step is given besides.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +21,8 @@ from murmurcast.network.weights import arriving_amplitudes, mixing, mixing_rate
 from murmurcast.radio import divisor, mean_square, units
 from murmurcast.radio.air_time import joules, message_symbols, uses_of_round
 from murmurcast.radio.departures import departures
+from murmurcast.radio.flooding import FloodCost, flood_cost
+from murmurcast.radio.mean_weights import mean_weights, reception_of
 from murmurcast.radio.settings import Radio
 from murmurcast.radio.slots import slots
 
@@ -35,6 +39,8 @@ class LinkBudget:
         receiver: [links]
         distance_m: [links], None where nodes have no positions.
         snr_db: [links] per symbol, the sender at full power over the receiver's noise.
+        weakest_snr_db: [links] the same at the weakest step of a trace that the run plays, -inf of links that are not
+            heard at one; None without a trace.
         noise_dbm: [nodes] the receivers' noise per symbol.
         heard_snr_db: [nodes] of the mean amplitude that a receiver hears.
         needed_snr_db: [epochs, nodes] SNR*: below it the receiver's noise in the mixed point exceeds the noise that
@@ -53,6 +59,7 @@ class LinkBudget:
         uses: Symbols that an epoch takes on the air, with prefix and guard.
         seconds: Of an epoch, on the air.
         joules: [nodes] of an epoch, at full power: radiated, and what circuits and the gradient take if that was said.
+        renewal: What it takes besides to renew the common reference; None where it is never renewed.
         departures: A sentence for every assumption of the paper that does not hold.
     """
 
@@ -60,6 +67,7 @@ class LinkBudget:
     receiver: NDArray[np.int64]
     distance_m: FloatArray | None
     snr_db: FloatArray
+    weakest_snr_db: FloatArray | None
     noise_dbm: FloatArray
     heard_snr_db: FloatArray
     needed_snr_db: FloatArray
@@ -74,6 +82,7 @@ class LinkBudget:
     uses: float
     seconds: float
     joules: FloatArray
+    renewal: FloodCost | None
     departures: tuple[str, ...]
 
     @property
@@ -115,7 +124,8 @@ def link_budget(
     symbols = message_symbols(network, radio, dim)
     uses = rounds * uses_of_round(turns, symbols, radio)
     seconds = uses / radio.bandwidth_hz
-    mixed, rates = _mixed(network, radio, alpha, noise_std, normaliser), _rates(network, radio, alpha, normaliser)
+    mixed = _mixed(network, radio, alpha, noise_std, normaliser)
+    rates = _rates(network, radio, alpha, normaliser, len(noise_std))
     scale = units.public_scale(alpha, noise_std, dim, radius)
     tau = np.sqrt(noise / 2) * mixed.receiver_factor / scale[:, None]
     heard = _heard_snr(network, noise)
@@ -127,6 +137,7 @@ def link_budget(
         receiver=receiver.astype(np.int64),
         distance_m=None if spots is None else np.linalg.norm(spots[sender] - spots[receiver], axis=1),
         snr_db=snr,
+        weakest_snr_db=_weakest_snr(network, radio, noise, len(noise_std)),
         noise_dbm=units.dbm(noise),
         heard_snr_db=10 * np.log10(heard),
         needed_snr_db=needed,
@@ -141,6 +152,7 @@ def link_budget(
         uses=uses,
         seconds=seconds,
         joules=joules(network.power, radio, rounds * turns.sendings * symbols, seconds),
+        renewal=flood_cost(network, radio, dim) if radio.recentre_every else None,
         departures=departures(network, radio, turns.number, float(symbols.max())),
     )
 
@@ -186,6 +198,16 @@ def _mixed_towards_reference(network: Network, radio: Radio, alpha: FloatArray, 
     return _Mixed(np.sqrt(squared_factor / heard_at_once), np.asarray(variance))
 
 
+def _weakest_snr(network: Network, radio: Radio, noise: FloatArray, epochs: int) -> FloatArray | None:
+    """[links] over the steps that are played."""
+    if radio.trace is None:
+        return None
+    sender, receiver = network.gains.tocoo().coords
+    played = radio.trace.gains[: min(epochs, radio.trace.steps)]
+    weakest = reduce(np.minimum, (np.abs(step[sender, receiver]) for step in played))
+    return units.snr_db(weakest, network.power[sender], noise[receiver])
+
+
 def _heard_snr(network: Network, noise: FloatArray) -> FloatArray:
     """[nodes] of the mean amplitude of all that a receiver hears."""
     amplitude = np.asarray(network.gains.T @ np.sqrt(network.power)) / network.heard_degree
@@ -199,17 +221,19 @@ class _Rates(NamedTuple):
     mean_square: float | None
 
 
-def _rates(network: Network, radio: Radio, alpha: FloatArray, normaliser: int) -> _Rates:
+def _rates(network: Network, radio: Radio, alpha: FloatArray, normaliser: int, epochs: int) -> _Rates:
     if network.nodes > _RATE_UP_TO:
         return _Rates(None, None)
     if not radio.varies:
         return _Rates(_rate(mixing(network, alpha, normaliser).weights), None)
-    halves = radio.access == "referenced" and radio.duplex == "half"
-    reception = divisor.Reception(radio.access, normaliser, radio.kappa, radio.damping, halves)
-    channel, arriving = divisor.Channel(radio.fading, radio.k_factor_db), arriving_amplitudes(network, alpha)
-    mean = _rate(divisor.expected(arriving, reception, channel))
+    mean = _rate(mean_weights(network, alpha, radio, normaliser, epochs))
     if network.nodes > _MEAN_SQUARE_UP_TO:
         return _Rates(mean, None)
+    reception = reception_of(radio, normaliser)
+    if radio.trace is not None:
+        amplitude = np.sqrt(alpha * network.power)
+        return _Rates(mean, mean_square.rate_of_trace(radio.trace, amplitude, reception, radio.dither, epochs))
+    channel, arriving = divisor.Channel(radio.fading, radio.k_factor_db), arriving_amplitudes(network, alpha)
     return _Rates(mean, mean_square.rate(arriving.toarray(), reception, channel, radio.dither))
 
 

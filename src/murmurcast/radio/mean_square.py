@@ -13,6 +13,7 @@ from murmurcast.errors import Error
 from murmurcast.radio import combining, fading
 from murmurcast.radio.combining import Pilot
 from murmurcast.radio.divisor import STEADY, Channel, Reception
+from murmurcast.radio.trace import ChannelTrace
 
 MAX_NODES = 60  # of a check: the map is nodes^2 x nodes^2
 DRAWS = 1000
@@ -39,15 +40,41 @@ def rate(
         seed: Of the draws.
         draws: How many rounds to take the mean over.
     """
-    nodes = len(arriving)
+    _require_size(len(arriving))
+    return _rate_of(weights(arriving, reception, channel, dither, seed, draws))
+
+
+def rate_of_trace(
+    trace: ChannelTrace, amplitude: FloatArray, reception: Reception, dither: bool, epochs: int, seed: int = 0
+) -> float:
+    """The same of a trace, as if its steps came in random order.
+
+    Args:
+        trace: The channel.
+        amplitude: [nodes] sqrt(alpha_j p_j).
+        reception: As in `rate`.
+        dither: As in `rate`.
+        epochs: Of the run; of the steps it plays at most 1000 are taken, evenly.
+        seed: Of dither and halves.
+    """
+    _require_size(trace.nodes)
+    steps = np.arange(DRAWS) * min(epochs, trace.steps) // DRAWS
+    gains = trace.by_receiver[:, steps].swapaxes(0, 1) * amplitude
+    mean_power = np.square(trace.rms.T * amplitude).sum(axis=1)
+    return _rate_of(_combined(np.random.default_rng(seed), gains, mean_power, reception, dither))
+
+
+def _require_size(nodes: int) -> None:
     if nodes > MAX_NODES:
         raise Error(
             f"the mean-square rate of {nodes} nodes needs {nodes**2} x {nodes**2} numbers",
             hint=f"check a part of the network of at most {MAX_NODES} nodes",
         )
-    found = weights(arriving, reception, channel, dither, seed, draws)
+
+
+def _rate_of(found: "np.typing.NDArray[np.complex128]") -> float:
     disagreeing = found - found.mean(axis=1, keepdims=True)
-    with threads_for(nodes):
+    with threads_for(found.shape[-1]):
         return _spectral_radius(disagreeing)
 
 
@@ -93,15 +120,27 @@ def weights(
     gains = np.broadcast_to(arriving * turned, shape)
     if channel.fading != "none":
         gains = gains * fading.with_line_of_sight(fading.rayleigh(generator, shape), channel.k_factor_db)
+    return _combined(generator, gains, np.square(arriving).sum(axis=1), reception, dither)
+
+
+def _combined(
+    generator: np.random.Generator,
+    gains: "np.typing.NDArray[np.complex128]",
+    mean_power: FloatArray,
+    reception: Reception,
+    dither: bool,
+) -> "np.typing.NDArray[np.complex128]":
+    """[draws, nodes, nodes] weights from what arrives, [draws, receiver, sender]."""
+    shape, (draws, nodes) = gains.shape, gains.shape[:2]
     if dither:
         gains = gains * np.exp(2j * np.pi * generator.random((draws, 1, nodes)))
-    linked = np.broadcast_to(arriving > 0, shape)
+    linked = np.abs(gains) > 0
     if reception.halves:
         coins = generator.random((draws, nodes)) < 0.5
         linked = linked & (coins[:, :, None] != coins[:, None, :])
     pilot = Pilot(0.0, np.zeros(shape[:-1]), np.zeros(shape[:-1]))
     if reception.access == "referenced":
-        power = np.square(arriving).sum(axis=1) / (2 if reception.halves else 1)
+        power = mean_power / (2 if reception.halves else 1)
         found = combining.referenced(gains, linked, pilot, power, reception.kappa, reception.damping)
     elif reception.access == "aligned":
         found = combining.aligned(np.abs(gains), linked, pilot, reception.normaliser)

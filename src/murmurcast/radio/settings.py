@@ -1,7 +1,9 @@
 """What is known of the radio: power, band, receiver, how nodes share the air, and how the channel moves."""
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,10 +12,13 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.radio import units
+from murmurcast.radio.trace import ChannelTrace
 
 AccessName = Literal["aligned", "own-slot", "referenced", "digital"]
 Duplex = Literal["half", "full"]
 Fading = Literal["none", "iid", "jakes"]
+_SPEED_MPS = 1.0
+_OF_A_TRACE = ("trace", "repeat")
 
 
 @_check.by_name
@@ -43,6 +48,9 @@ class Radio:
         fading: "none", "iid" (new in every epoch) or "jakes" (by Doppler shift).
         k_factor_db: A line of sight, so far above the scattered power; None for none.
         speed_mps: How fast nodes move against each other.
+        trace: A channel that is played back instead: epoch t takes step t - 1, all its rounds the same. The network
+            must be the trace's own, `trace.network(power=radio.power_w)`.
+        repeat: After the last step of the trace comes the first again; else a run may have no more epochs than steps.
         compute_seconds: Between two exchanges.
         efficiency: Share of symbols that carry data or pilots; the rest is prefix and guard.
         circuit_watts: What a node takes besides what it radiates.
@@ -74,7 +82,9 @@ class Radio:
     recentre_every: int = 0
     fading: Fading = "none"
     k_factor_db: float | None = None
-    speed_mps: float = 1.0
+    speed_mps: float = _SPEED_MPS
+    trace: ChannelTrace | None = None
+    repeat: bool = False
     compute_seconds: float = 0.0
     efficiency: float = 0.8
     circuit_watts: float = 0.0
@@ -120,6 +130,30 @@ class Radio:
                 "referenced access without dither diverges on a channel that stands still",
                 hint="set radio.dither = true, or give the channel fading",
             )
+        if self.trace is not None:
+            self._check_trace(self.trace)
+        elif self.repeat:
+            raise Error("repeat has no meaning without a trace", hint="remove radio.repeat, or give radio.trace")
+
+    def _check_trace(self, trace: ChannelTrace) -> None:
+        _check.instance(ChannelTrace, trace=trace)
+        ours = {"fading": self.fading != "none", "k_factor_db": self.k_factor_db is not None}
+        for name, given in {**ours, "speed_mps": self.speed_mps != _SPEED_MPS}.items():
+            if given:
+                raise Error(
+                    f"{name} has no meaning beside a trace, which says how the channel changes",
+                    hint=f"remove radio.{name}, or radio.trace",
+                )
+        if trace.blocks > 1:
+            raise Error(
+                f"the trace has {trace.blocks} blocks of the band, and a run sends all of a message through one",
+                hint="keep one of them, such as mc.ChannelTrace(gains=trace.gains[..., 0]).save(path)",
+            )
+        if trace.carrier_hz not in (None, self.carrier_hz):
+            raise Error(
+                f"the trace was measured at {trace.carrier_hz:g} Hz, and carrier_hz is {self.carrier_hz:g}",
+                hint=f"set radio.carrier_hz = {trace.carrier_hz:g}",
+            )
 
     def _check_decibels(self) -> None:
         for name in ("backoff_db", "noise_figure_db", "self_interference_db", "gap_db", "k_factor_db"):
@@ -144,9 +178,24 @@ class Radio:
     @property
     def varies(self) -> bool:
         """Whether weights change from epoch to epoch."""
-        return self.fading != "none" or self.access == "referenced"
+        return self.fading != "none" or self.access == "referenced" or self.trace is not None
 
     @property
     def doppler_hz(self) -> float:
         """f_D = v f_c / c."""
         return self.speed_mps * self.carrier_hz / units.SPEED_OF_LIGHT
+
+    def as_plain(self) -> dict[str, Any]:
+        """All settings but the power, which is a node's; a trace by its SHA-256, and nothing of one where none is."""
+        left_out = ("power_dbm", *(() if self.trace is not None else _OF_A_TRACE))
+        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in left_out}
+        return found if self.trace is None else {**found, "trace": self.trace.sha256}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """The radio of such settings, without its trace: that they only name."""
+        if not isinstance(plain, Mapping):
+            raise Error("the settings of a radio are not a table", hint="restore the run's folder")
+        if not re.fullmatch("[0-9a-f]{64}", plain.get("trace", "0" * 64)):
+            raise Error("the trace is not named by its SHA-256", hint="restore the run's folder")
+        return cls(**{name: value for name, value in plain.items() if name not in _OF_A_TRACE})

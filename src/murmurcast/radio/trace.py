@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from murmurcast import _check, _files
 from murmurcast._check import FloatArray
+from murmurcast.data.fingerprint import sha256_of
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 
@@ -73,6 +75,30 @@ class ChannelTrace:
         """Whether any gain is other than a real amplitude; a table in decibels knows no phases."""
         return bool((self.gains.imag != 0).any() or (self.gains.real < 0).any())
 
+    @cached_property
+    def sha256(self) -> str:
+        """Of the gains, with their shape: what a ledger calls the trace by."""
+        return sha256_of((self.gains,))
+
+    @cached_property
+    def rms(self) -> FloatArray:
+        """[from, to] the root mean square of |gain| over time, and over blocks."""
+        axes = (0,) if self.gains.ndim == 3 else (0, 3)
+        amplitude = np.abs(self.gains)
+        largest = amplitude.max(axis=axes, keepdims=True)  # squares of relative values neither vanish nor overflow
+        amplitude /= np.where(largest > 0, largest, 1)
+        return _check.frozen(largest.squeeze(axis=axes) * np.sqrt(np.square(amplitude, out=amplitude).mean(axis=axes)))
+
+    @cached_property
+    def by_receiver(self) -> ComplexArray:
+        """[to, time, from] the same numbers, for a program that is spread over receivers; of one block."""
+        return self.gains.transpose(2, 0, 1)
+
+    def times_played(self, epochs: int) -> NDArray[np.int64]:
+        """[steps that are used] in how many of so many epochs each is; more than once where it is repeated."""
+        first = np.arange(min(epochs, self.steps))
+        return epochs // self.steps + (first < epochs % self.steps)
+
     def require(self, epochs: int, repeat: bool = False) -> None:
         """The time axis is long enough for a run.
 
@@ -111,12 +137,7 @@ class ChannelTrace:
         Returns:
             Gains are the root mean square of |gain| over time, and over blocks; positions are x and y.
         """
-        axes = (0,) if self.gains.ndim == 3 else (0, 3)
-        amplitude = np.abs(self.gains)
-        largest = amplitude.max(axis=axes, keepdims=True)  # squares of relative values neither vanish nor overflow
-        amplitude /= np.where(largest > 0, largest, 1)
-        rms = largest.squeeze(axis=axes) * np.sqrt(np.square(amplitude, out=amplitude).mean(axis=axes))
-        return Network(gains=rms, power=power, positions=None if self.positions is None else self.positions[:, :2])
+        return Network(gains=self.rms, power=power, positions=None if self.positions is None else self.positions[:, :2])
 
     def save(self, path: Path | str) -> None:
         """Writes all of it to a `.npz` file that `read_channel` reads, completely or not at all."""

@@ -1,5 +1,7 @@
 """What the page says of a run's radio: how nodes share the air, in which units, and what it took."""
 
+from typing import Any
+
 import numpy as np
 
 from murmurcast.reports.page import Block, Cell, Row, Table, Text
@@ -46,17 +48,31 @@ def _settings(radio: RadioUse) -> tuple[Row, ...]:
         ("power", f"{' to '.join(sorted(shown, key=float))} dBm", "of a symbol, mean"),
         ("bandwidth", f"{told['bandwidth_hz'] / 1e6:.4g} MHz", f"at {told['carrier_hz'] / 1e9:.4g} GHz"),
         ("pilots", str(told["pilots"]), "symbols before every message"),
-        ("fading", str(told["fading"]), f"{_FADING[told['fading']]}{sight}"),
+        _changing(told, sight),
         ("slots of a round", Cell(str(radio.slots), radio.slots), f"each as long as one message{rounds}"),
     )
 
 
+def _changing(told: dict[str, Any], sight: str) -> Row:
+    if "trace" in told:
+        again = "; after the last comes the first again" if told["repeat"] else ""
+        return "trace", f"SHA-256 {told['trace'][:16]}", f"a channel is played back, one step an epoch{again}"
+    return "fading", str(told["fading"]), f"{_FADING[told['fading']]}{sight}"
+
+
 def _taken(radio: RadioUse, epochs: int) -> tuple[Row, ...]:
-    energy = float(radio.joules.mean())
+    energy, in_all = float(radio.joules.mean()), float(radio.joules_until(epochs).mean())
+    time = float(radio.seconds_until(epochs))
     computing = f", and {radio.compute_seconds:.4g} s computing" if radio.compute_seconds > 0 else ""
     return (
         ("time of an epoch", Cell(f"{radio.seconds * 1e3:.4g} ms", radio.seconds), f"on the air{computing}"),
-        ("time of the run", Cell(f"{epochs * radio.seconds:.4g} s", epochs * radio.seconds), f"{epochs} epochs"),
+        ("time of the run", Cell(f"{time:.4g} s", time), f"{epochs} epochs{_renewed(radio)}"),
         ("energy of an epoch", Cell(f"{energy * 1e3:.4g} mJ", energy), "of a node, mean over nodes"),
-        ("energy of the run", Cell(f"{epochs * energy * 1e3:.4g} mJ", epochs * energy), "of a node, mean over nodes"),
+        ("energy of the run", Cell(f"{in_all * 1e3:.4g} mJ", in_all), "of a node, mean over nodes"),
     )
+
+
+def _renewed(radio: RadioUse) -> str:
+    if not radio.renewed_every:
+        return ""
+    return f", and every {radio.renewed_every} epochs {radio.renewal_seconds * 1e3:.4g} ms to renew the reference"

@@ -211,6 +211,6 @@ def _row(run: Result, metric: str, target: float, higher: bool) -> Row:
         against=privacy["against"],
         weaker=tuple((one["against"], one["epsilon"]) for one in privacy["weaker"]),
         radio=None if radio is None else radio.access_in_words,
-        air_seconds=None if radio is None or epochs is None else epochs * radio.seconds,
-        joules=None if radio is None or epochs is None else epochs * float(radio.joules.mean()),
+        air_seconds=None if radio is None or epochs is None else float(radio.seconds_until(epochs)),
+        joules=None if radio is None or epochs is None else float(radio.joules_until(epochs).mean()),
     )

@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from murmurcast._check import FloatArray
+from murmurcast.algorithms.common_reference import NAME
 from murmurcast.radio import units
 from murmurcast.radio.settings import Radio
 
 
 class RadioUse(NamedTuple):
-    """A run's radio. Times and energies are those of an epoch; a run's are so many times as large as it has epochs.
+    """A run's radio. Times and energies are those of an epoch; `seconds_until` and `joules_until` add epochs up.
 
     Attributes:
         settings: As in [radio]; `power_dbm` is a list of every node's, as it was used.
@@ -25,6 +27,9 @@ class RadioUse(NamedTuple):
         air_seconds: On the air.
         compute_seconds: In between; 0 where that was not given.
         joules: [nodes]
+        renewed_every: Epochs after which the common reference is renewed; 0 for never.
+        renewal_seconds: On the air, of one such flood, which comes on top of its epoch.
+        renewal_joules: [nodes] of one such flood.
     """
 
     settings: dict[str, Any]
@@ -33,11 +38,30 @@ class RadioUse(NamedTuple):
     air_seconds: float
     compute_seconds: float
     joules: FloatArray
+    renewed_every: int
+    renewal_seconds: float
+    renewal_joules: FloatArray
 
     @property
     def seconds(self) -> float:
         """On the air, and in between."""
         return self.air_seconds + self.compute_seconds
+
+    def seconds_until(self, epochs: ArrayLike) -> FloatArray:
+        """[...] on the air and in between, of so many epochs."""
+        return np.asarray(np.asarray(epochs) * self.compute_seconds + self.air_seconds_until(epochs))
+
+    def air_seconds_until(self, epochs: ArrayLike) -> FloatArray:
+        """[...] on the air, of so many epochs."""
+        return np.asarray(np.asarray(epochs) * self.air_seconds + self._renewals(epochs) * self.renewal_seconds)
+
+    def joules_until(self, epochs: ArrayLike) -> FloatArray:
+        """[..., nodes] of so many epochs."""
+        passed = np.asarray(epochs)[..., None]
+        return np.asarray(passed * self.joules + self._renewals(passed) * self.renewal_joules)
+
+    def _renewals(self, epochs: ArrayLike) -> NDArray[np.int64]:
+        return np.asarray(epochs) // self.renewed_every if self.renewed_every else np.zeros_like(epochs)
 
     @property
     def slots_per_epoch(self) -> int:
@@ -69,7 +93,8 @@ def radio_use(attributes: Mapping[Any, Any], arrays: Mapping[Any, Any]) -> Radio
     if name is None:
         return None
     settings = json.loads(attributes[f"{name}_radio"])
-    radio = Radio(**settings)  # all that was written, as it would be checked
+    radio = Radio.from_plain(settings)  # all that was written, as it would be checked
+    renewed = NAME in str(attributes["rounds"]).split()
     power = units.dbm(np.asarray(arrays["power"], np.float64)) + radio.backoff_db
     return RadioUse(
         settings={"power_dbm": power.round(9).tolist(), **settings},
@@ -78,4 +103,7 @@ def radio_use(attributes: Mapping[Any, Any], arrays: Mapping[Any, Any]) -> Radio
         air_seconds=float(attributes[f"{name}_air_seconds"]),
         compute_seconds=float(radio.compute_seconds),
         joules=np.asarray(arrays[f"{name}_joules"], np.float64),
+        renewed_every=radio.recentre_every if renewed else 0,
+        renewal_seconds=float(attributes[f"{NAME}_air_seconds"]) if renewed else 0.0,
+        renewal_joules=np.asarray(arrays[f"{NAME}_joules"] if renewed else np.zeros(len(power)), np.float64),
     )

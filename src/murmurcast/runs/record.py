@@ -15,7 +15,6 @@ from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm, Round
 from murmurcast.algorithms.promise import why_nothing as why_nothing
 from murmurcast.algorithms.side_vectors import setup_uses
-from murmurcast.channels.radio_air import RadioAir
 from murmurcast.data.assumptions import assumptions
 from murmurcast.engine import check, draws, node, noise
 from murmurcast.engine.train import Record
@@ -26,6 +25,7 @@ from murmurcast.privacy.releases import Releases
 from murmurcast.problems.base import Problem
 from murmurcast.problems.trust import data_facts
 from murmurcast.runs.labelled import Labelled, Variable
+from murmurcast.runs.radio_use import RadioUse, radio_use
 from murmurcast.runs.result import LEDGER_FORMAT, hash_of_start
 
 Precision = Literal["float32", "float64"]
@@ -51,19 +51,17 @@ def metrics(algorithm: Algorithm, seeds: tuple[int, ...], records: list[tuple[Re
     variables["channel_uses"] = Variable(("epoch",), epochs * algorithm.channel_uses)
     variables["seconds"] = Variable(("epoch",), seconds)
     if (taken := _over_radio(algorithm)) is not None:
-        variables["air_seconds"] = Variable(("epoch",), epochs * taken[0])
-        variables["joules"] = Variable(("epoch", "node"), epochs[:, None] * taken[1])
+        variables["air_seconds"] = Variable(("epoch",), taken.seconds_until(epochs))
+        variables["joules"] = Variable(("epoch", "node"), taken.joules_until(epochs))
     labels = {"seed": np.array(seeds), "epoch": epochs, "node": np.arange(len(power))}
     return Labelled(variables, labels, {"algorithm": algorithm.name})
 
 
-def _over_radio(algorithm: Algorithm) -> tuple[float, FloatArray] | None:
-    """Seconds, with computing, and joules [nodes] of an epoch over a radio; None where nothing goes over one."""
-    channels = (one.channel for one in algorithm.rounds)
-    channel = next((one for one in channels if isinstance(one, RadioAir)), None)
-    if channel is None:
-        return None
-    return channel.physics.air_seconds + channel.radio.compute_seconds, channel.physics.joules
+def _over_radio(algorithm: Algorithm) -> RadioUse | None:
+    """What an epoch takes over a radio, by what the ledger will say; None where nothing goes over one."""
+    told = of_rounds(algorithm)
+    arrays = {name: one.values for name, one in told.variables.items()} | {"power": algorithm.setup.network.power}
+    return radio_use(told.attributes | {"rounds": " ".join(one.name for one in algorithm.rounds)}, arrays)
 
 
 def promised(algorithm: Algorithm, problem: Problem) -> tuple[Releases, ...]:

@@ -194,12 +194,12 @@ def require_radio(metrics: "xr.Dataset", ledger: "xr.Dataset") -> None:
                 raise Unsound(f"the metrics have {metric}, and the ledger no radio")
         return
     used, epochs = _radio(ledger, name), np.asarray(metrics["epoch"])
-    expected = {"air_seconds": epochs * used.seconds, "joules": epochs[:, None] * used.joules}
+    expected = {"air_seconds": used.seconds_until(epochs), "joules": used.joules_until(epochs)}
     for metric, dims in RADIO_METRICS.items():
         if metric not in metrics or metrics[metric].dims != dims or metrics[metric].dtype.kind != "f":
             raise Unsound(f"the metrics have no {metric}, or not one for every {' and '.join(dims)}")
         if not np.allclose(np.asarray(metrics[metric]), expected[metric], rtol=_SAME, atol=0):
-            raise Unsound(f"the metrics have {metric} other than the ledger's of an epoch, times the epochs so far")
+            raise Unsound(f"the metrics have {metric} other than the ledger's of an epoch, for the epochs so far")
 
 
 def _radio(ledger: "xr.Dataset", name: str) -> RadioUse:
@@ -215,8 +215,10 @@ def _radio(ledger: "xr.Dataset", name: str) -> RadioUse:
         used = radio_use(ledger.attrs, ledger)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         used = None
-    if used is None:
+    if used is None or used.renewal_joules.shape != used.joules.shape:
         raise Unsound("the ledger does not say what its radio was")
+    if not 0 <= used.renewal_seconds < LARGEST_NUMBER:
+        raise Unsound("the ledger does not say how long it takes to renew the reference")
     return used
 
 
