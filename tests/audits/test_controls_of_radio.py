@@ -196,7 +196,9 @@ CONTROLS = {
 }
 
 
-@pytest.mark.parametrize("name", CONTROLS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if "in part" in name else ()) for name in CONTROLS]
+)
 def test_a_control_is_caught_and_its_honest_twin_is_not(name: str) -> None:
     control = CONTROLS[name]
     twin = audited(control.claimed, control.ball)
@@ -218,7 +220,14 @@ def test_a_control_is_caught_again_and_again(name: str) -> None:
         assert mc.audit(algorithm, given, actual=actual, seed=seed, runs=AUDITED).verdict == "FALSIFIED"
 
 
-@pytest.mark.parametrize("name", [name for name in CONTROLS if "counted" not in name])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if "scale" in name else pytest.mark.slow)
+        for name, control in CONTROLS.items()
+        if control.fault is not counted
+    ],
+)
 def test_a_run_with_other_functions_is_promised_nothing(name: str) -> None:
     """What was proved, was proved of others; certify says so."""
     control = CONTROLS[name]
@@ -304,9 +313,20 @@ def publishes_own_model(algorithm: Algorithm) -> Algorithm:
     ],
 )
 def test_a_method_that_breaks_a_rule_does_not_pass_for_one_that_promises(change: Any, words: str) -> None:
-    check_algorithm(own_method(lambda algorithm: algorithm), radio=Radio())
     with pytest.raises(Error, match=words):
         check_algorithm(own_method(change), radio=Radio())
+
+
+@pytest.mark.parametrize(
+    "radio",
+    [
+        Radio(),
+        pytest.param(Radio(access="referenced"), marks=pytest.mark.slow),
+        pytest.param(Radio(recentre_every=2), marks=pytest.mark.slow),
+    ],
+)
+def test_a_method_that_keeps_the_rules_passes(radio: Radio) -> None:
+    check_algorithm(power_controlled.METHOD, radio=radio)
 
 
 def careless_account(ledger: LedgerTables) -> tuple[Releases, ...]:
