@@ -35,6 +35,7 @@ NODES, DIM, RUNS = 5, 40, 150
 AUDITED = 60  # runs of one audit
 WEAK_WATTS = 4e-7
 SIZE, SILENCE = "the size of the noise", "signals without noise"
+LOUDNESS = "is louder in some messages than in others"
 SYSTEMS = [
     ("own-slot", "iid", 2, "predicted"),
     ("own-slot", "jakes", 1, "recursive"),
@@ -191,7 +192,7 @@ CONTROLS = {
     "fresh noise in a repetition": Control(twice, repeated, SILENCE),
     "a scale made of the private norm": Control(plain, scaled_by_norm, SIZE),
     "a scale made of it in part": Control(plain, scaled_a_little, SIZE),
-    "a pilot that carries data": Control(plain, telling_pilot, ""),
+    "a pilot that carries data": Control(plain, telling_pilot, LOUDNESS),
     "receiver noise counted into s": Control(weak, counted, SIZE, 5.0),
 }
 
