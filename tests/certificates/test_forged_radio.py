@@ -20,6 +20,7 @@ from murmurcast.runs.result import Result
 from tests.certificates import forgeries as forge
 from tests.certificates.forgeries import Forge, in_ledger, in_run, metric, times
 from tests.certificates.test_forged_folders import command, without_experiment
+from tests.conftest import slow_but_every
 
 GAINS = 1e-4 * np.array([[0.0, 0.9, 0.4, 0.0], [0.7, 0.0, 1.1, 0.5], [0.8, 0.6, 0.0, 0.3], [0.0, 0.3, 0.7, 0.0]])
 OVER_RADIO: dict[str, Any] = {
@@ -202,7 +203,7 @@ def forged(honest: Path, place: Path, case: Case) -> Path:
     return place / "run"
 
 
-@pytest.mark.parametrize("name", FORGED)
+@pytest.mark.parametrize("name", slow_but_every(2, FORGED))
 def test_a_forged_folder_is_refused_by_its_own_contradiction(honest: Path, tmp_path: Path, name: str) -> None:
     case = FORGED[name]
     folder = forged(honest, tmp_path, case)

@@ -67,7 +67,7 @@ def view(algorithm: Algorithm, system: System, transcript: Transcript, observers
             received.append(_sums(algorithm, on_air.heard, own, members))
         else:
             spoken = on_air.sent[:, :, hidden] / amplitude[:, hidden, None] + reference[:, :, None]
-            rows = one.antennas(members)[:, :, hidden]
+            rows: Any = one.antennas(members)[:, :, hidden]
             received.append(rows @ as_symbols(spoken, kind))
     return View(members, tuple(said), tuple(received), reference)
 
