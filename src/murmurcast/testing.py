@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from murmurcast.algorithms.account import TOLERANCE
-from murmurcast.algorithms.base import Algorithm, Local, state_of
+from murmurcast.algorithms.base import Algorithm, Local, Round, state_of
 from murmurcast.algorithms.method import Make, Method
 from murmurcast.algorithms.tables import row_of
+from murmurcast.audits.claims import claim
 from murmurcast.certificates.read import read
 from murmurcast.engine import check, draws
 from murmurcast.errors import Error
@@ -21,8 +22,10 @@ from murmurcast.network.graph import Network
 from murmurcast.planning.schedule import Schedule
 from murmurcast.planning.setup import Budget, Setup
 from murmurcast.planning.solve import plan
+from murmurcast.privacy.conversion import mu_of
 from murmurcast.privacy.releases import ADVERSARIES, Releases
 from murmurcast.problems.quadratic import Quadratic
+from murmurcast.radio.settings import Radio
 from murmurcast.runs.run import RunOptions, run
 
 _EPOCHS, _DIM, _RADIUS = 6, 3, 0.5
@@ -34,24 +37,30 @@ _GAINS = (
     (0, 0, 0.65, 0.95, 0),
 )
 _NOT_ONE_WAY = "two-way"
+_PATH_LOSS = 1e-4  # of amplitudes: 80 dB
+_ROUNDING = 1e-4  # relative, in float32
 
 
-def check_algorithm(method: Method | Make, *, network: Network | None = None) -> None:
+def check_algorithm(method: Method | Make, *, network: Network | None = None, radio: Radio | None = None) -> None:
     """Tries a method step by step; what it finds wrong is an `Error` with a way out.
 
     It checks that tables, state, signals and draws have the shapes they must have; that `init`, `send` and `update` are
     pure and send nothing on the side; that releases are numbers in the right order; that what is published holds
-    nothing of the gradient that no noise covers yet; and that the account makes of a ledger, and of nothing else, what
-    the method promised.
+    nothing of the gradient that no noise covers yet; that the account makes of a ledger, and of nothing else, what the
+    method promised; and that given all that was sent before, no signal is moved further, in units of its fresh noise,
+    than was promised, and no noise is as large as data makes it: a node that goes on with its own model instead of what
+    it said of it, or that sends twice with noise of its own, costs more than one that does not.
 
     Args:
         method: A `Method`, or the function that makes the algorithm, with its usual options.
         network: What to try it on; by default five nodes with unequal gains in the two directions of a link.
+        radio: What carries its signals; None for the ideal channel. With one, gains are amplitudes with path loss.
     """
     tried = method if isinstance(method, Method) else Method("", method, "", "it brings no account", "")
-    on = network or Network(gains=np.array(_GAINS), power=np.array([1.0, 2.0, 0.5, 1.5, 0.8]))
+    gains = np.array(_GAINS) * (1.0 if radio is None else _PATH_LOSS)
+    on = network or Network(gains=gains, power=np.array([1.0, 2.0, 0.5, 1.5, 0.8]))
     problem = Quadratic.random(on.nodes, _DIM, seed=1, ball=_RADIUS if tried.projects else None)
-    made = [tried.make(_setup(tried, on, problem, epsilon)) for epsilon in (1.0, 5.0)]
+    made = [tried.make(_setup(tried, on, problem, epsilon, radio)) for epsilon in (1.0, 5.0)]
     for algorithm in made:
         _require(isinstance(algorithm, Algorithm), f"it makes {type(algorithm).__name__}", "return an Algorithm")
         _check_tables(algorithm)
@@ -59,14 +68,16 @@ def check_algorithm(method: Method | Make, *, network: Network | None = None) ->
         _check_pure(algorithm, problem)
         _check_releases(algorithm)
     _check_account(tried, made, problem)
+    for algorithm in made:
+        _check_costs(algorithm)
 
 
-def _setup(method: Method, network: Network, problem: Quadratic, epsilon: float) -> Setup:
+def _setup(method: Method, network: Network, problem: Quadratic, epsilon: float, radio: Radio | None) -> Setup:
     budget = Budget(epsilon=epsilon)
     schedule = Schedule(epochs=_EPOCHS, step=0.1, noise_timing="aligned")
     if method.needs_plan:
-        return plan(network, problem, budget, schedule)
-    return Setup(network=network, problem=problem, budget=budget, schedule=schedule)
+        return plan(network, problem, budget, schedule, radio=radio)
+    return Setup(network=network, problem=problem, budget=budget, schedule=schedule, radio=radio)
 
 
 def _require(holds: bool, what: str, hint: str) -> None:
@@ -95,7 +106,7 @@ def _check_pure(algorithm: Algorithm, problem: Quadratic) -> None:
         return Local(lambda point: size * (1 + point), lambda point: size * (1 + point), problem.project)
 
     _no_effects(algorithm, "init", lambda start: algorithm.init(start, local(1.0)), first)
-    state = algorithm.init(first, local(1.0))
+    state = other = algorithm.init(first, local(1.0))
     for epoch in (1, 2):
         for number, one in enumerate(algorithm.rounds):
             name = f'round "{one.name}"'
@@ -108,12 +119,14 @@ def _check_pure(algorithm: Algorithm, problem: Quadratic) -> None:
                 f"{name}: send gives another signal when it is asked again",
                 "use the draws it is given, and no randomness of its own",
             )
-            heard = jnp.full(check.heard_shape(one.channel, problem.shape), 0.3)
+            if algorithm.releases:
+                _check_noise(name, one, here, drawn, (state, other))
+            heard = jnp.full(check.heard_shape(one.channel, problem.shape), 0.1)
             there = jax.tree.map(lambda table, epoch=epoch: _entry(table, epoch), one.receiving)
             _no_effects(
                 algorithm, "update", lambda *given, one=one: one.update(*given, local(1.0)), there, state, sent, heard
             )
-            following, other = (state_of(one.update(there, state, sent, heard, local(size))) for size in (1.0, 2.0))
+            following, other = (state_of(one.update(there, state, sent, heard, local(size))) for size in (1.0, 0.1))
             if algorithm.releases:
                 _require(
                     bool(jnp.array_equal(following.published, other.published)),
@@ -121,6 +134,17 @@ def _check_pure(algorithm: Algorithm, problem: Quadratic) -> None:
                     "publish a function of what was sent, such as the mixed point",
                 )
             state = following
+
+
+def _check_noise(name: str, one: Round, here: Any, drawn: dict[str, jax.Array], states: tuple[Any, Any]) -> None:
+    """The noise in what is sent is the same whatever the node's data did to its state."""
+    quiet = {draw: jnp.zeros_like(values) for draw, values in drawn.items()}
+    first, other = (one.send(here, state, drawn) - one.send(here, state, quiet) for state in states)
+    _require(
+        bool(jnp.allclose(first, other, rtol=_ROUNDING, atol=_ROUNDING * float(jnp.abs(first).max()))),
+        f"{name}: how large the noise is in what is sent moves with the node's own state",
+        "scale signals by public numbers, such as those in tables, and never by the model itself",
+    )
 
 
 def _no_effects(algorithm: Algorithm, what: str, function: Callable[..., Any], *arguments: Any) -> None:
@@ -153,6 +177,29 @@ def _check_releases(algorithm: Algorithm) -> None:
     for part in algorithm.releases:
         _require(part.ratio.shape == shape, f"a ratio has shape {part.ratio.shape}", f"give [epochs, nodes], {shape}")
         _require(bool((part.ratio >= 0).all()), "a ratio is negative or no number", "give what moves over its noise")
+
+
+def _check_costs(algorithm: Algorithm) -> None:
+    """Given all that was sent before, data moves nothing further than was promised, in units of fresh noise.
+
+    Both are asked of `send` and `update` themselves. Where no such reckoning is known, nothing is checked.
+    """
+    nodes = np.arange(algorithm.setup.network.nodes)
+    try:
+        claims = claim(algorithm, nodes, algorithm.setup.sensitivity)
+    except Error:
+        return
+    if not algorithm.releases or claims.law != "normal" or algorithm.releases[0].against != "everybody":
+        return
+    without_noise = ((claims.std == 0) & (claims.shift != 0)).any(axis=(1, 2))
+    moved = np.where(without_noise, np.inf, np.linalg.norm(claims.shift, axis=(1, 2)))
+    promised = mu_of(algorithm.releases[0])
+    _require(
+        bool((moved <= promised * (1 + _ROUNDING)).all()),
+        f"given all that was sent before, a node's data moves its signals by mu {moved.max():.4g}, and mu "
+        f"{promised.max():.4g} was promised",
+        "let a node go on from what it sent, noise and all, also where it hears nothing; and count every fresh draw",
+    )
 
 
 def _check_account(method: Method, made: list[Algorithm], problem: Quadratic) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.noiseless import noiseless
+from murmurcast.algorithms.observed import system_of
 from murmurcast.audits.audit import audit
 from murmurcast.audits.claims import carries_out, claim, takes_private_gradients
 from murmurcast.audits.laplace_readings import as_normal, clipped, variance_as_normal
@@ -77,11 +78,11 @@ def test_only_algorithm_1_is_taken_for_algorithm_1() -> None:
     """Receivers filter by the plan: whoever carries out something else must not be filtered so."""
     for algorithm in (claimed(), claimed_of_records(), noiseless(claimed().plan)):
         nodes = np.arange(algorithm.plan.network.nodes)
-        assert carries_out(algorithm, algorithm.plan, claim(algorithm, nodes, np.ones(len(nodes))))
+        assert carries_out(algorithm, system_of(algorithm.plan), claim(algorithm, nodes, np.ones(len(nodes))))
     for variant in ("ped2fl", "power-controlled-diffusion"):
         other = methods.of_nodes(variant)
         claims = claim(other, np.arange(5), np.ones(5))
-        assert not carries_out(other, other.plan, claims)
+        assert not carries_out(other, system_of(other.plan), claims)
 
 
 def test_a_promise_for_every_adversary_is_shown() -> None:

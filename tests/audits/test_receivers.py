@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from murmurcast._check import FloatArray
+from murmurcast.algorithms.observed import system_of
 from murmurcast.algorithms.power_controlled import power_controlled
 from murmurcast.audits.bounds import measure
 from murmurcast.audits.canaries import Canaries
@@ -63,16 +64,22 @@ def statistics(observers: tuple[int, ...]) -> tuple[float, FloatArray, FloatArra
 
 def log_likelihood_ratio(made: Plan, seen: View) -> FloatArray:
     """Of the target's gradient at +clip over -clip; half way it is 0, as with canaries that are all its data."""
-    runs, change = len(seen.said), float(made.sensitivity[TARGET])
+    runs, change = len(seen.reference), float(made.sensitivity[TARGET])
     hidden = linear.hidden_from(made.mixing.weights.toarray(), seen.observers)
+    algorithm = power_controlled(made)
     half_way = Canaries(np.array([TARGET]), np.zeros((1, runs, DIM)), np.array([change]), alone=True)
     with jax.enable_x64(True):
-        followed = replay(power_controlled(made), saturated(1), half_way, hidden, tuple(range(runs)))
-        return np.asarray(listen(made, seen, followed).about(TARGET, change).matched()[:, TARGET % DIM])
+        followed = replay(algorithm, saturated(1), half_way, hidden, tuple(range(runs)))
+        heard = listen(algorithm, system_of(made), seen, followed)
+        return np.asarray(heard.about(TARGET, change).matched()[:, TARGET % DIM])
+
+
+def seen_by(made: Plan, kept: Transcript, observers: tuple[int, ...]) -> View:
+    return view(power_controlled(made), system_of(made), kept, observers)
 
 
 def attacked(made: Plan, kept: Transcript, observers: tuple[int, ...]) -> FloatArray:
-    return log_likelihood_ratio(made, view(made, kept, observers))
+    return log_likelihood_ratio(made, seen_by(made, kept, observers))
 
 
 def with_reused_noise(made: Plan, problem: Quadratic) -> Transcript:
@@ -155,8 +162,8 @@ def test_known_inputs_must_be_subtracted() -> None:
     mu = float(made.linear_common(observers)[TARGET])
     found = []
     for kept in (absent, present):
-        seen = view(made, kept, observers)
-        found.append(log_likelihood_ratio(made, seen._replace(said=0 * seen.said)))
+        seen = seen_by(made, kept, observers)
+        found.append(log_likelihood_ratio(made, seen._replace(said=(0 * seen.said[0],))))
     assert deviations(mu, *found).max() > 10
 
 
@@ -168,13 +175,14 @@ def test_nothing_but_the_view_is_used() -> None:
     spoiled = few._replace(sent=few.sent.copy(), heard=few.heard.copy())
     spoiled.sent[:, :, others] = np.nan
     spoiled.heard[:, :, others] = np.nan
-    plain, blind = (log_likelihood_ratio(made, view(made, kept, (2, 3))) for kept in (few, spoiled))
+    plain, blind = (log_likelihood_ratio(made, seen_by(made, kept, (2, 3))) for kept in (few, spoiled))
     np.testing.assert_array_equal(plain, blind)
-    assert view(made, few, (3, 2)).observers == (2, 3)
+    assert seen_by(made, few, (3, 2)).observers == (2, 3)
 
 
 def test_an_observer_of_itself_is_an_error() -> None:
     made, _, _ = both_worlds()
-    empty = View((1, 2), np.zeros((1, EPOCHS, 2, DIM)), np.zeros((1, EPOCHS, 2, DIM)))
+    nothing = (np.zeros((1, EPOCHS, 2, DIM)),)
+    empty = View((1, 2), nothing, nothing, np.zeros((1, EPOCHS, DIM)))
     with pytest.raises(Error, match="observer of itself"):
         log_likelihood_ratio(made, empty)

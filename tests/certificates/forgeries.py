@@ -4,6 +4,7 @@ A forger has the library too: where a number is changed, all that follows from i
 consistent as far as its own tables go.
 """
 
+import contextlib
 import io
 import json
 import os
@@ -77,7 +78,10 @@ def promised_anew(run: Result) -> Result:
     assert not isinstance(method.account, str)
     tables = Ledger(ledger, "forged", int(ledger.sizes["node"]), int(ledger.attrs["epochs"]))
     # The sum, without the checks: those are what a forger hopes to pass.
-    with patch.object(power_controlled, "require_z"), patch.object(account, "require_z"):
+    hoped = (power_controlled, "require_z"), (account, "require_z"), (power_controlled, "require_radio_z")
+    with contextlib.ExitStack() as passed:
+        for check in hoped:
+            passed.enter_context(patch.object(*check))
         releases = method.account(tables)
     names = ["promised_mu", *(f"promised_mu_against_{part.against.replace(' ', '_')}" for part in releases[1:])]
     ledger = ledger.assign({name: ("node", conversion.mu_of(part)) for name, part in zip(names, releases, strict=True)})

@@ -54,7 +54,7 @@ class Observed:
     @cached_property
     def system(self) -> System | None:
         """Of what a radio or several rounds make of the plan; None for the ideal channel in one round."""
-        return None if self.plan.is_ideal else _system(self.plan)
+        return None if self.plan.is_ideal else system_of(self.plan)
 
     def linear_common(self, observers: tuple[int, ...]) -> FloatArray:
         """[nodes] mu the observers reach under linear gradients, all changes in one direction."""
@@ -106,7 +106,8 @@ def is_too_large(plan: Plan) -> bool:
     return plan.network.nodes > DENSE_UP_TO or numbers > MAX_NUMBERS
 
 
-def _system(plan: Plan) -> System:
+def system_of(plan: Plan) -> System:
+    """A plan as the diagnostic sees it, with a radio or without."""
     if is_too_large(plan):
         raise Error(
             f"the linear diagnostic of {plan.network.nodes} nodes in {plan.schedule.epochs} epochs of "

@@ -28,17 +28,18 @@ _TOLERANCE = 1e-4  # relative: means are drawn, and the channel is made, in fini
 def require_radio_z(ledger: LedgerTables, amplitude: FloatArray, last: str) -> None:
     """The z of the last round is one that a plan over this radio has: of mean weights, or following the channel."""
     z, epochs = ledger.table(f"{last}_receiving_z"), np.arange(1, ledger.epochs + 1)
-    rounds = len(further_rounds(ledger)) + 1
+    rounds, power = len(further_rounds(ledger)) + 1, ledger.per_node("power")
+    alpha = amplitude[0] ** 2 / power
+    if not (alpha < 1).all():
+        ledger.refuse("has a model_sending_amplitude that leaves no power for the noise")
     try:
         plain = json.loads(ledger.text("model_radio"))
         radio = Radio.from_plain(plain)
         if "trace" in plain:
             _require_shares(ledger, z, last)
             return
-        power = ledger.per_node("power")
         network = Network(gains=gains(ledger, "model"), power=power)
-        alpha, normaliser = amplitude[0] ** 2 / power, int(ledger.number("normaliser"))
-        mixing = mean_mixing(network, alpha, normaliser, radio, ledger.epochs)
+        mixing = mean_mixing(network, alpha, int(ledger.number("normaliser")), radio, ledger.epochs)
         if _alike(z, perron(mixing.weights)[None], epochs):
             return
         if not radio.varies:

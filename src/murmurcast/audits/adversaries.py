@@ -3,15 +3,19 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, Stage, quiet
-from murmurcast.algorithms import registry
+from murmurcast.algorithms import common_reference, registry
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.early_end import has_drops
+from murmurcast.algorithms.observed import Observed as Diagnostic
+from murmurcast.algorithms.observed import System as Diagnosed
+from murmurcast.algorithms.observed import is_too_large, observe, system_of
 from murmurcast.audits import canaries, following, published, receivers
 from murmurcast.audits.canaries import Canaries, Numbers
 from murmurcast.audits.claims import Claims, carries_out, takes_private_gradients
@@ -21,11 +25,11 @@ from murmurcast.audits.following import Following, Observed, claims_of
 from murmurcast.audits.published import Held
 from murmurcast.audits.receivers import Heard
 from murmurcast.audits.replay import replay
+from murmurcast.audits.symbols import Symbols
 from murmurcast.audits.transcript import Transcript, bytes_of_tape, transcripts
 from murmurcast.engine.secure import is_secure
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
-from murmurcast.privacy import linear
 from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision
 
@@ -33,7 +37,9 @@ MAX_ATTACKS = 7  # on one target: that many bounds must hold together
 _MAX_TAPE_BYTES = 2**28  # bytes of tape held at once
 _MAX_RECEIVERS_SEARCHED = 64  # receivers among which those that learn most are looked for
 _SIDE_BY_SIDE = 2  # more would hold more copies of the data
-_MAX_LISTENERS = 2  # receivers that listen by themselves: each follows all others, gradient by gradient
+_MAX_LISTENERS = 2  # receivers that listen by themselves, and pairs: each follows all others, gradient by gradient
+_MAX_PAIRS_SEARCHED = 64  # pairs among which those that learn most are looked for
+_MIXING = ("air", "radio")  # channels of which it is known what an antenna has
 
 
 class System(NamedTuple):
@@ -68,10 +74,11 @@ class Gathered(NamedTuple):
     Attributes:
         canaries: What was planted.
         following: Of every signal by itself.
-        heard: What receivers heard, some by themselves; and the coalition, if one was named.
+        heard: What receivers heard, some alone, over a radio some in pairs; and the coalition, if one was named.
         held: Of published models; None where it is not known what to expect of them.
         coalition: Receivers that act together; None for everybody but the target.
         together: Whether receivers attack at all.
+        over_radio: Whether signals went over a radio: there it depends on the access what receivers have together.
     """
 
     canaries: Canaries
@@ -80,6 +87,7 @@ class Gathered(NamedTuple):
     held: Held | None
     coalition: tuple[int, ...] | None
     together: bool
+    over_radio: bool = False
 
 
 def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered:
@@ -90,9 +98,9 @@ def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered
         coalition: Receivers that act together; None for everybody but the target.
     """
     claims = claims_of(system.claimed, system.canaries, system.nodes)
-    together = receivers_attack(system.claimed, claims)
-    listeners = _listeners(system, coalition) if together else []
-    expected = _expected_models(system) if together else None
+    carried_out = plan_carried_out(system.claimed, claims)
+    listeners = _listeners(system, coalition) if carried_out else []
+    expected = None if carried_out is None else _expected_models(system)
     data, parts = system.problem.local_data(), []
     for group in _groups(system):
         seeds = tuple(system.seed + run for run in group)
@@ -105,8 +113,10 @@ def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered
         observed = Observed(
             system.claimed, system.actual, system.problem, here, system.nodes, transcript, seeds, claims, data
         )
-        signals, heard = _listen(system, listeners, observed)
-        models = None if expected is None else published.hold(system.claimed, transcript, expected)
+        signals, heard = _listen(system, listeners, observed, carried_out)
+        models = None
+        if carried_out is not None and expected is not None:
+            models = published.hold(system.claimed, carried_out, transcript, expected)
         parts.append((signals, heard, models))
     signals, heard, models = parts[0]
     if len(parts) > 1:
@@ -117,26 +127,28 @@ def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered
         )
         if models is not None:
             models = models._replace(readings=_of_all_runs([part[2].readings for part in parts if part[2]]))
-    return Gathered(system.canaries, signals, heard, models, coalition, together)
+    over_radio = system.claimed.setup.radio is not None
+    return Gathered(system.canaries, signals, heard, models, coalition, carried_out is not None, over_radio)
 
 
 def _listen(
     system: System,
     listeners: list[tuple[int, ...]],
     observed: Observed,
+    carried_out: Diagnosed | None,
 ) -> tuple[Following, tuple[Heard, ...]]:
     """What everybody makes of a transcript, side by side: each takes its gradients on one core."""
     system.on_stage("everybody listens")
     public = not takes_private_gradients(system.claimed)
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
         signals = pool.submit(following.follow, observed, system.on_epoch)
-        heard = [pool.submit(_hear, who, observed) for who in listeners]
+        heard = [pool.submit(_hear, who, observed, carried_out) for who in listeners if carried_out is not None]
         elsewhere = pool.submit(following.own_points, observed) if public else None
         followed = following.finished(signals.result(), None if elsewhere is None else elsewhere.result())
         return followed, tuple(one.result() for one in heard)
 
 
-def _of_all_runs(readings: list[FloatArray]) -> FloatArray:
+def _of_all_runs(readings: list[Symbols]) -> Symbols:
     return np.concatenate(readings, axis=1)
 
 
@@ -153,11 +165,13 @@ def evidence_of(gathered: Gathered, target: int) -> "Iterator[tuple[str, Evidenc
     signals, nodes = gathered.following, gathered.following.nodes.tolist()
     place = nodes.index(target)
     change = float(gathered.canaries.change[gathered.canaries.targets.tolist().index(target)])
-    alone = [one for one in gathered.heard if one.observers != gathered.coalition and target not in one.observers]
-    if alone:
-        best = max(alone, key=lambda one: float(np.linalg.norm(one.shift[target])))
-        yield _name(best.observers), _with_own_noise(best.about(target, change), signals, place, best.observers)
-    if gathered.together and gathered.coalition is None:
+    outside = [one for one in gathered.heard if one.observers != gathered.coalition and target not in one.observers]
+    for members in (1, 2):
+        alike = [one for one in outside if len(one.observers) == members]
+        if alike:
+            best = max(alike, key=lambda one: float(np.linalg.norm(one.shift[target])))
+            yield _name(best.observers), _with_own_noise(best.about(target, change), signals, place, best.observers)
+    if gathered.together and gathered.coalition is None and not gathered.over_radio:
         # Together they hear the target by itself: from any sum it is in, they subtract their own signals.
         others = tuple(node for node in nodes if node != target)
         yield "all other receivers", _with_own_noise(of_signals(signals, place), signals, place, others)
@@ -199,13 +213,15 @@ def _require_numbers(transcript: Transcript) -> None:
             )
 
 
-def receivers_attack(algorithm: Algorithm, claims: Claims) -> bool:
-    """Whether receivers and published models alone do: all is the plan's in every epoch, so the filter fits."""
-    if len(algorithm.rounds) != 1 or algorithm.rounds[0].channel.kind != "air" or has_drops(algorithm):
-        return False
-    if not isinstance(algorithm.setup, Plan) or not {"gradient_at", "publish"} <= algorithm.settings.keys():
-        return False
-    return carries_out(algorithm, algorithm.setup, claims)
+def plan_carried_out(algorithm: Algorithm, claims: Claims) -> Diagnosed | None:
+    """The plan, if all is as it says in every epoch, so that a filter made of it fits; None where none is known."""
+    known = all(one.channel.kind in _MIXING or one.name == common_reference.NAME for one in algorithm.rounds)
+    if not known or has_drops(algorithm) or not isinstance(algorithm.setup, Plan):
+        return None
+    if not {"gradient_at", "publish"} <= algorithm.settings.keys() or is_too_large(algorithm.setup):
+        return None
+    found = system_of(algorithm.setup)
+    return found if carries_out(algorithm, found, claims) else None
 
 
 def _groups(system: System) -> "Iterator[list[int]]":
@@ -216,12 +232,13 @@ def _groups(system: System) -> "Iterator[list[int]]":
         yield list(runs[start : start + together])
 
 
-def _hear(members: tuple[int, ...], observed: Observed) -> Heard:
+def _hear(members: tuple[int, ...], observed: Observed, carried_out: Diagnosed) -> Heard:
     """What receivers make of what they have."""
-    algorithm, plan = observed.algorithm, observed.algorithm.plan
-    hidden = linear.hidden_from(plan.mixing.weights.toarray(), members)
+    algorithm = observed.algorithm
+    hidden = np.setdiff1d(np.arange(algorithm.setup.network.nodes), members)
     followed = replay(algorithm, observed.problem, observed.canaries, hidden, observed.seeds, data=observed.data)
-    return receivers.listen(plan, receivers.view(plan, observed.transcript, members), followed)
+    seen = receivers.view(algorithm, carried_out, observed.transcript, members)
+    return receivers.listen(algorithm, carried_out, seen, followed)
 
 
 def _name(members: tuple[int, ...]) -> str:
@@ -234,9 +251,9 @@ def _expected_models(system: System) -> FloatArray:
     options: dict[str, Any] = {key: claimed.settings[key] for key in ("gradient_at", "publish")}
     seeded = replace(claimed.plan, budget=replace(claimed.plan.budget, noise_source="seeded"))
     remade = registry.find(claimed.name).make(seeded, **options) if is_secure(claimed.setup) else claimed
-    (only,) = remade.rounds
-    sending = only.sending._replace(noise=np.zeros_like(only.sending.noise))
-    quietly = canaries.planted(remade._replace(rounds=(only._replace(sending=sending),)))
+    first, *further = remade.rounds
+    sending = first.sending._replace(noise=np.zeros_like(first.sending.noise))
+    quietly = canaries.planted(remade._replace(rounds=(first._replace(sending=sending), *further)))
     system.on_stage("the holder of published models looks")
     alone, prepare = (system.seed,), canaries.plant(here, remade)
     kept = transcripts(quietly, system.problem, alone, on_epoch=system.on_epoch, prepare=prepare)
@@ -244,21 +261,33 @@ def _expected_models(system: System) -> FloatArray:
 
 
 def _listeners(system: System, coalition: tuple[int, ...] | None) -> list[tuple[int, ...]]:
-    """Receivers that learn most of some target by the linear diagnostic, and the coalition.
+    """Receivers that learn most of some target by the linear diagnostic, over a radio pairs too; and the coalition.
 
     Looked for among the neighbours of targets first. Of every target there is one that is not the target itself.
     """
     plan, targets = system.claimed.plan, system.canaries.targets
+    watched = observe(plan)
     near = np.unique(plan.network.gains[targets].indices)
-    searched = np.append(near, np.setdiff1d(np.arange(plan.network.nodes), near))[:_MAX_RECEIVERS_SEARCHED]
-    learned = {int(node): plan.linear_common((int(node),))[targets] for node in searched}
-    learned = {node: np.where(targets == node, 0.0, mu) for node, mu in learned.items()}
-    chosen: list[int] = []
+    searched = np.append(near, np.setdiff1d(np.arange(plan.network.nodes), near))[:_MAX_RECEIVERS_SEARCHED].tolist()
+    alone = [one for one in _most_learnt([(node,) for node in searched], targets, watched) if one != coalition]
+    if coalition is not None:
+        return [*alone, coalition]
+    if plan.radio is None or plan.network.nodes < 3:
+        return alone
+    pairs: list[tuple[int, ...]] = list(combinations(sorted(searched), 2))
+    with_best = [pair for pair in pairs if any(node in pair for (node,) in alone)]
+    tried = pairs if len(pairs) <= _MAX_PAIRS_SEARCHED else with_best[:_MAX_PAIRS_SEARCHED]
+    return [*alone, *_most_learnt(tried, targets, watched)]
+
+
+def _most_learnt(coalitions: list[tuple[int, ...]], targets: Numbers, watched: Diagnostic) -> list[tuple[int, ...]]:
+    """A few that together learn most of all targets outside them."""
+    learned = {one: np.where(np.isin(targets, one), 0.0, watched.linear_common(one)[targets]) for one in coalitions}
+    chosen: list[tuple[int, ...]] = []
     best = np.zeros(len(targets))
     for _ in range(_MAX_LISTENERS):
-        node = max(learned, key=lambda one: float(np.maximum(learned[one], best).sum()))
-        if (learned[node] > best).any():
-            chosen.append(node)
-            best = np.maximum(best, learned[node])
-    alone: list[tuple[int, ...]] = [(node,) for node in chosen if coalition != (node,)]
-    return alone if coalition is None else [*alone, coalition]
+        found = max(learned, key=lambda one: float(np.maximum(learned[one], best).sum()))
+        if (learned[found] > best).any():
+            chosen.append(found)
+            best = np.maximum(best, learned[found])
+    return chosen

@@ -8,6 +8,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, Stage, quiet
 from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.observed import is_too_large
 from murmurcast.audits import canaries, clipping, noise_checks
 from murmurcast.audits.adversaries import MAX_ATTACKS, Gathered, System, evidence_of, gather
 from murmurcast.audits.attack import BOUNDS, Attack, Promise, judge
@@ -75,8 +76,8 @@ def audit(
         actual: What the nodes really do, such as an implementation of your own; the algorithm itself by default. It
             runs for as many epochs, over the same kind of channel.
         target: The only node under attack; every node by default, outside the coalition.
-        coalition: Receivers that act together; everybody but the target by default. They attack Algorithm 1 only; for
-            any other, and where nodes drop out, a warning says so.
+        coalition: Receivers that act together; everybody but the target by default, over a radio pairs. They attack
+            Algorithm 1 only; for any other, and where nodes drop out, a warning says so.
         runs: How many runs; by default as many as make about 16,000 canaries at every target.
         seed: Of runs, signs and splits; the same seed gives the same audit, unless noise is secure.
         options: How sure to be, and whom to tell.
@@ -112,7 +113,7 @@ def audit(
     checks = () if noise is None else noise_checks.check_noise(noise, planted, 1 - half)
     chosen.on_stage("trying hostile data")
     hostile = clipping.try_hostile_data(problem, setup.budget.unit, _point(algorithm), seed)
-    unseen = _unseen(gathered.together, nodes, targets, looked_at, target, members)
+    unseen = _unseen("" if gathered.together else _why_deaf(setup), nodes, targets, looked_at, target, members)
     return Audit(
         algorithm=algorithm.name,
         unit=setup.budget.unit,
@@ -189,8 +190,14 @@ def _room_for(algorithm: Algorithm, dim: int, runs: int, targets: Numbers, cost:
     return np.sort(order[:room])
 
 
+def _why_deaf(setup: Setup) -> str:
+    """Why receivers do not attack."""
+    too_large = isinstance(setup, Plan) and is_too_large(setup)
+    return "the weights of all epochs do not fit into memory at once" if too_large else "none is known on this method"
+
+
 def _unseen(
-    together: bool,
+    why_deaf: str,
     nodes: int,
     targets: Numbers,
     looked_at: Numbers,
@@ -208,8 +215,8 @@ def _unseen(
         said.append("attacks on the members of the coalition")
     if len(looked_at) < nodes:
         said.append(f"the noise of {nodes - len(looked_at)} nodes that there is no room for")
-    if not together:
-        said.append("attacks by receivers and by whoever has published models only: none is known on this method")
+    if why_deaf:
+        said.append(f"attacks by receivers and by whoever has published models only: {why_deaf}")
     return tuple(said)
 
 

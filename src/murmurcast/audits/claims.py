@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm, Local, Round
 from murmurcast.algorithms.grid_noise import integer_std
+from murmurcast.algorithms.observed import System
 from murmurcast.algorithms.tables import row_of
+from murmurcast.channels.radio_air import RadioAir
 from murmurcast.engine import check, draws
 from murmurcast.engine import node as one_node
 from murmurcast.engine.draws import DrawnFrom
 from murmurcast.errors import Error
-from murmurcast.planning.plan import Plan
 
 Numbers = NDArray[np.int64]
 NoiseOfReadings = Literal["normal", "laplace"]
@@ -125,36 +126,56 @@ def takes_private_gradients(algorithm: Algorithm) -> bool:
     return taken
 
 
-def carries_out(algorithm: Algorithm, plan: Plan, claims: Claims) -> bool:
-    """Whether noise, steps and weights are those of Algorithm 1 on this plan, in every epoch and at all these nodes."""
-    one, nodes = algorithm.rounds[0], claims.nodes
-    amplitude = np.sqrt(plan.alpha * plan.network.power)[nodes]
-    if claims.law != "normal" or claims.shared.size or claims.std.shape[2] != 1:
+def carries_out(algorithm: Algorithm, system: System, claims: Claims) -> bool:
+    """Whether noise, steps and weights are those of Algorithm 1 on its plan, in every epoch and at all these nodes.
+
+    Args:
+        algorithm: Whatever has a plan.
+        system: The plan, as the linear diagnostic sees it.
+        claims: Of the nodes' signals.
+    """
+    plan, nodes = algorithm.plan, claims.nodes
+    amplitude = amplitude_in_epochs(algorithm)[:, nodes]
+    if claims.law != "normal" or claims.shared.size or claims.readable.any():
         return False
-    push = (plan.schedule.steps[:, None] / plan.z)[:, nodes] * claims.change
+    push = (system.push / plan.sensitivity)[:, nodes] * claims.change
     push = np.concatenate([np.zeros((1, len(nodes))), -push[:-1]])
     std, scale = claims.std[:, :, 0].T / amplitude, claims.scale[:, :, 0].T
     moved = claims.shift[:, :, 0].T * np.where(np.isfinite(scale), scale, 0.0) / amplitude
     with jax.enable_x64(True):
-        heard, kept = (_own_after(algorithm, one, nodes, *part) for part in ((0.0, 1.0), (1.0, 0.0)))
+        heard, kept = (_own_after(algorithm, nodes, *part) for part in ((0.0, 1.0), (1.0, 0.0)))
+    mixing = plan.mixing
+    factors = 1 / (mixing.compensation * mixing.normaliser), mixing.weights.diagonal()
+    if plan.radio is not None:  # its receivers make the mixed point themselves
+        factors = np.ones(len(mixing.compensation)), np.zeros(len(mixing.compensation))
     return bool(
-        (np.allclose(std, plan.effective_noise[:, nodes], rtol=1e-6) or not std.any())
+        (np.allclose(std, system.effective_noise[:, nodes], rtol=1e-6) or not std.any())
         and np.allclose(moved, push, rtol=1e-6)
-        and np.allclose(heard, 1 / (plan.mixing.compensation * plan.mixing.normaliser)[nodes], rtol=1e-6)
-        and np.allclose(kept * amplitude, plan.mixing.weights.diagonal()[nodes], rtol=1e-6)
+        and np.allclose(heard, factors[0][nodes], rtol=1e-6)
+        and np.allclose(kept * amplitude[0], factors[1][nodes], rtol=1e-6)
     )
 
 
-def _own_after(algorithm: Algorithm, one: Round, nodes: Numbers, sent: float, heard: float) -> FloatArray:
-    """[nodes] the own model after a first epoch in which so much was sent and heard, without gradients."""
+def amplitude_in_epochs(algorithm: Algorithm) -> FloatArray:
+    """[epochs, nodes] of the model in what a node sends, as its plan has it."""
+    plan, channel = algorithm.plan, algorithm.rounds[0].channel
+    scale = channel.physics.scale if isinstance(channel, RadioAir) else np.ones(algorithm.epochs)
+    return np.asarray(scale[:, None] * np.sqrt(plan.alpha * plan.network.power))
+
+
+def _own_after(algorithm: Algorithm, nodes: Numbers, sent: float, heard: float) -> FloatArray:
+    """[nodes] the own model after a first epoch in whose rounds so much was sent and heard, without gradients."""
     local = Local(jnp.zeros_like, jnp.zeros_like, lambda model: model)
 
-    def after(here: Any) -> jax.Array:
+    def after(tables: Any) -> jax.Array:
         state = algorithm.init(jnp.zeros(1), local)
-        own: jax.Array = one_node.receive(one, here, state, jnp.full(1, sent), jnp.full(1, heard), local).state.own
+        for one, here in zip(algorithm.rounds, tables, strict=True):
+            state = one_node.receive(one, here, state, jnp.full(1, sent), jnp.full(1, heard), local).state
+        own: jax.Array = state.own
         return own[0]
 
-    return np.asarray(jax.vmap(after)(tables_at(one.receiving, 1, nodes, np.dtype(np.float64))))
+    tables = tuple(tables_at(one.receiving, 1, nodes, np.dtype(np.float64)) for one in algorithm.rounds)
+    return np.asarray(jax.vmap(after)(tables))
 
 
 def quiet_draws(algorithm: Algorithm, number: int, shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:

@@ -96,14 +96,14 @@ def check_size(following: Following, level: float) -> Check:
 
 
 def check_independence(following: Following, level: float) -> Check:
-    """Noise is not the same, in part, at two nodes, in two epochs, or in all coordinates."""
+    """Noise is not the same, in part, at two nodes, in two epochs, or in all coordinates; nor is its size."""
     labels, rows = _rows(following)
     count = min(rows.shape[1], max(_MIN_COLUMNS, int(_MAX_PRODUCTS / max(len(rows), 1) ** 2)))
     size = np.sqrt(np.square(rows[:, :count]).sum(axis=1))
     used = rows[:, :count] / np.maximum(size, np.finfo(np.float32).tiny)[:, None]
     likeness = np.triu(np.abs(used @ used.T), 1)
     pairs = len(rows) * (len(rows) - 1) // 2
-    suspects = [_of_two_nodes(following), _of_coordinates(following)]
+    suspects = [_of_two_nodes(following), _of_coordinates(following), _of_messages(following)]
     if pairs:
         one, other = np.unravel_index(np.argmax(likeness), likeness.shape)
         words = f"{labels[one]} and of {labels[other]} has a correlation of {likeness[one, other]:.2f}"
@@ -152,6 +152,23 @@ def _of_coordinates(following: Following) -> tuple[float, str]:
     words = f"node {following.nodes[at[0]]} in epoch {at[1] + 1} is tied between coordinates"
     # With one run a sum is one number: what rounding may do to it is far below.
     return (float(2 * tails[at]) if abs(ratio - 1) > dim * NEGLIGIBLE**2 else 1.0), words
+
+
+def _of_messages(following: Following) -> tuple[float, str]:
+    """All messages are as loud: where one factor is on all coordinates, it may say something, as a pilot could."""
+    dim = following.noise.shape[-1]
+    energy = np.square(following.noise, dtype=np.float64).sum(axis=-1)  # [nodes, epochs, signals, runs]
+    usual = np.maximum(energy.mean(axis=-1, keepdims=True), np.finfo(np.float64).tiny)
+    # As standard normal numbers, from the nearer tail.
+    above, below = (tail(dim * energy / usual, dim) for tail in (chi2.sf, chi2.cdf))
+    size = np.where(above < below, norm.isf(np.maximum(above, 1e-300)), norm.ppf(np.maximum(below, 1e-300)))
+    squares = (np.square(size) * following.noisy[..., None]).sum(axis=(1, 2, 3))
+    count = np.maximum(following.noisy.sum(axis=(1, 2)) * energy.shape[-1], 1)
+    moved = count * 2 * dim * NEGLIGIBLE**2  # what a negligible change of every size may add: Patnaik's chi-square
+    scale = (count + 2 * moved) / (count + moved)
+    tails = chi2.sf(squares / scale, (count + moved) / scale)
+    node = int(np.argmin(tails))
+    return float(tails[node]), f"node {following.nodes[node]} is louder in some messages than in others"
 
 
 def check_blindness(following: Following, canaries: Canaries, level: float) -> Check:

@@ -101,6 +101,8 @@ def overhear(
     energy = np.zeros(len(epochs))
     for place, epoch in enumerate(epochs):
         for one, on_air in zip(algorithm.rounds, kept.rounds, strict=True):
+            if not one.channel.on_air:  # a public point, sent on digitally: it has no waveform here
+                continue
             sent = on_air.sent[0, epoch - 1, node]
             with jax.enable_x64(precision == "float64"):
                 messages += _messages(one, network, node, epoch, sent)

@@ -1,7 +1,8 @@
 """The holder of published models, who heard nothing of the air.
 
-Under gradients that do not react to states, published models are linear in all noises and in the canaries: with A the
-weights and w_t the share of epoch t's mixed point, the noise of epoch t reaches them through M_t = (w_t I + M_{t+1}) A.
+Under gradients that do not react to states, published models are linear in all noises and in the canaries: with A_t the
+weights and w_t the share of epoch t's mixed point, the noise of epoch t reaches them through
+M_t = (w_t I + M_{t+1}) A_t. Of several rounds A_t is the product, and what receivers add is on the way.
 """
 
 from typing import NamedTuple
@@ -10,7 +11,9 @@ import numpy as np
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.observed import System
 from murmurcast.audits.evidence import Evidence
+from murmurcast.audits.symbols import Symbols, as_symbols, turned
 from murmurcast.audits.transcript import Transcript
 
 _NEGLIGIBLE = 1e-9  # of the largest variance of a combination: less is rounding
@@ -20,36 +23,44 @@ class Held(NamedTuple):
     """What published models show; it serves for all targets.
 
     Attributes:
-        readings: [readings, runs, dim] whitened by what is claimed of the noise.
+        readings: [readings, runs, dim] whitened by what is claimed of the noise; of symbols where phases count.
         shift: [nodes, readings] by a unit change of every gradient of a node.
+        dim: Coordinates of a model.
     """
 
-    readings: FloatArray
-    shift: FloatArray
+    readings: Symbols
+    shift: Symbols
+    dim: int
 
     def about(self, target: int, change: float) -> Evidence:
         """The evidence of one target, whose gradients change by so much."""
-        return Evidence(self.readings, change * self.shift[target])
+        readings, shift = turned(self.readings, self.shift[target], self.dim)
+        return Evidence(readings, change * shift)
 
 
-def hold(algorithm: Algorithm, transcript: Transcript, expected: FloatArray) -> Held:
+def hold(algorithm: Algorithm, system: System, transcript: Transcript, expected: FloatArray) -> Held:
     """What the published models of all nodes show of canaries.
 
     Args:
         algorithm: Algorithm 1 in any form.
+        system: Its plan as the linear diagnostic sees it.
         transcript: Of which only the published models are used.
         expected: [nodes, dim] published models of a run without noise, half way between the worlds.
     """
-    plan = algorithm.plan
-    weights, noise = plan.mixing.weights.toarray(), plan.effective_noise
-    push = plan.schedule.steps[:, None] / plan.z
-    reach, shift, spread = np.zeros_like(weights), np.zeros_like(weights), np.zeros_like(weights)
-    for share, std, pushed in zip(_shares(algorithm)[::-1], noise[::-1], push[::-1], strict=True):
-        shift -= reach * pushed  # a gradient of epoch t is in what is said in t + 1
-        reach = (share * np.eye(len(weights)) + reach) @ weights
-        spread += (reach * std**2) @ reach.T
+    push = system.push / algorithm.plan.sensitivity
+    nodes, kind = push.shape[1], np.result_type(*(one.weights for one in system.rounds))
+    reach, shift, spread = (np.zeros((nodes, nodes), kind) for _ in range(3))
+    shares = _shares(algorithm)
+    for epoch in reversed(range(len(push))):
+        shift = shift - reach * push[epoch]  # a gradient of epoch t is in what is said in t + 1
+        reach = shares[epoch] * np.eye(nodes) + reach
+        for one in reversed(system.rounds):
+            spread = spread + (reach * one.noise[epoch] ** 2) @ reach.conj().T
+            reach = reach @ one.weights[epoch]
+        spread = spread + (reach * system.effective_noise[epoch] ** 2) @ reach.conj().T
     whiten = _inverse_root(spread)
-    return Held(np.tensordot(whiten, (transcript.published - expected).swapaxes(0, 1), axes=1), (whiten @ shift).T)
+    beyond = as_symbols((transcript.published - expected).swapaxes(0, 1), kind)
+    return Held(np.tensordot(whiten, beyond, axes=1), (whiten @ shift).T, expected.shape[-1])
 
 
 def _shares(algorithm: Algorithm) -> FloatArray:
@@ -57,13 +68,14 @@ def _shares(algorithm: Algorithm) -> FloatArray:
     epochs = algorithm.plan.schedule.epochs
     if algorithm.settings["publish"] == "last":
         return np.asarray(np.eye(epochs)[-1])
-    newest = np.asarray(algorithm.rounds[0].receiving.newest)
+    last = [one for one in algorithm.rounds if hasattr(one.receiving, "newest")][-1]
+    newest = np.asarray(last.receiving.newest)
     kept = np.cumprod(np.append(1.0, 1 - newest[:0:-1]))[::-1]
     return np.asarray(newest * kept)
 
 
-def _inverse_root(covariance: FloatArray) -> FloatArray:
+def _inverse_root(covariance: Symbols) -> Symbols:
     """[rank, nodes] makes noise of this covariance white."""
     variance, directions = np.linalg.eigh(covariance)
     kept = variance > _NEGLIGIBLE * variance.max()
-    return np.asarray((directions[:, kept] / np.sqrt(variance[kept])).T)
+    return np.asarray((directions[:, kept] / np.sqrt(variance[kept])).conj().T)

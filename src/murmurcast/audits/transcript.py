@@ -221,12 +221,11 @@ def _by_seed(state: Taped, dim: int) -> Transcript:
 
 
 def _require_on_air(algorithm: Algorithm) -> None:
-    for one in algorithm.rounds:
-        if not one.channel.on_air:
-            raise Error(
-                f'nothing of "{algorithm.name}" is on the air: its channel is "{one.channel.kind}"',
-                hint=f'choose an algorithm whose nodes talk to each other, such as "{registry.DEFAULT}"',
-            )
+    if not any(one.channel.on_air for one in algorithm.rounds):
+        raise Error(
+            f'nothing of "{algorithm.name}" is on the air: its channel is "{algorithm.rounds[0].channel.kind}"',
+            hint=f'choose an algorithm whose nodes talk to each other, such as "{registry.DEFAULT}"',
+        )
 
 
 def _require_room(needed: int) -> None:

@@ -85,7 +85,8 @@ class Audit:
         """For every adversary what it showed of the target of which it showed most, as a share of what it may."""
         best: dict[str, Attack] = {}
         for attack in self.attacks:
-            name = attack.adversary if not attack.adversary.startswith("receiver ") else "receiver"
+            word, _, _ = attack.adversary.partition(" ")
+            name = word if word in ("receiver", "receivers") else attack.adversary
             if name not in best or attack.excess > best[name].excess:
                 best[name] = attack
         return tuple(best.values())

@@ -37,7 +37,7 @@ class Sent(NamedTuple):
 
 def require_noise_sent(run: Result, ledger: Ledger, noise_sent: NoiseSent) -> None:
     """No node sent far less energy than the noise it claims must have had, and none sent after it had dropped out."""
-    sent = _sent(run, ledger)
+    sent = power_sent(run, ledger)
     std = noise_sent(ledger, sent.epochs)
     # The first message is free of data, and may be sent without noise.
     silent = (std == 0) & (sent.epochs > 1)[:, None]
@@ -55,7 +55,7 @@ def require_noise_sent(run: Result, ledger: Ledger, noise_sent: NoiseSent) -> No
 
 def require_silence(run: Result, ledger: Ledger) -> None:
     """Where nothing is sent, no power is."""
-    if _sent(run, ledger).energy.any() or np.asarray(run.metrics["loudest"]).any():
+    if power_sent(run, ledger).energy.any() or np.asarray(run.metrics["loudest"]).any():
         refuse(ledger.run, "the metrics have power sent, and the ledger says that nothing is sent")
 
 
@@ -72,7 +72,8 @@ def _require_least(ledger: Ledger, energy: FloatArray, freedom: NDArray[np.int64
         )
 
 
-def _sent(run: Result, ledger: Ledger) -> Sent:
+def power_sent(run: Result, ledger: Ledger) -> Sent:
+    """What the metrics say was sent, if they can be believed at all."""
     power = ledger.per_node("power")
     epochs = np.asarray(run.metrics["epoch"], np.int64)
     if epochs[-1] != ledger.epochs:

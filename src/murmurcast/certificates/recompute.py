@@ -18,7 +18,8 @@ from murmurcast.algorithms.method import Method
 from murmurcast.certificates.data import assumed_of_data
 from murmurcast.certificates.known import require_known
 from murmurcast.certificates.ledger import LARGEST_NUMBER, Ledger, refuse, said
-from murmurcast.certificates.power import require_noise_sent, require_silence
+from murmurcast.certificates.power import power_sent, require_noise_sent, require_silence
+from murmurcast.certificates.radio import is_over_radio, require_radio
 from murmurcast.certificates.read import curve_of, read, require_epsilon
 from murmurcast.certificates.rebuilt import Rebuild, not_rebuilt, require_as_rebuilt
 from murmurcast.errors import Error
@@ -96,6 +97,9 @@ def account_of(run: Result, methods: Sequence[Method] = (), rebuild: Rebuild = n
         require_silence(run, ledger)
     elif method.noise_sent is not None:
         require_noise_sent(run, ledger, method.noise_sent)
+    if is_over_radio(ledger):
+        dim, uses = int(np.prod(run.published.shape[2:])), np.asarray(run.metrics["channel_uses"], np.float64)
+        require_radio(ledger, dim, power_sent(run, ledger), uses)
     rebuilt = rebuild(run)
     require_as_rebuilt(run, ledger, rebuilt)
     return account._replace(not_compared=rebuilt.not_compared)

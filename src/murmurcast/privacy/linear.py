@@ -17,7 +17,7 @@ from murmurcast._threads import one_blas_thread, side_by_side
 
 _CHUNK = 32 * 2**20  # numbers held at once when all responses of several targets are kept
 _TINY = 1e-150  # of a unit vector's entries: no direction
-_NEGLIGIBLE = 1e-12  # of the strongest combination of what is heard: weaker ones are rounding
+NEGLIGIBLE = 1e-12  # of the strongest combination of what is heard: weaker ones are rounding
 
 
 class Linear(NamedTuple):
@@ -205,7 +205,7 @@ def filter_steps(weights: FloatArray, observers: tuple[int, ...], effective_nois
     full = weights[list(observers)][:, hidden]
     heard = row_space(full)
     # heard = reduce @ full, because the rows of full span those of heard.
-    reduce = heard @ np.linalg.pinv(full, rcond=_NEGLIGIBLE)
+    reduce = heard @ np.linalg.pinv(full, rcond=NEGLIGIBLE)
     forward = weights[np.ix_(hidden, hidden)]
     variance = with_some_noise(effective_noise)[:, hidden] ** 2
     uncertain = np.diag(variance[0])
@@ -256,7 +256,7 @@ def _responses(epochs: list[Step], targets: "np.ndarray[tuple[int], np.dtype[np.
 def row_space(heard: FloatArray) -> FloatArray:
     """An orthonormal basis of what the observers hear: repeated or empty rows carry nothing more."""
     _, size, basis = np.linalg.svd(heard, full_matrices=False)
-    return np.asarray(basis[size > size.max(initial=0.0) * _NEGLIGIBLE])
+    return np.asarray(basis[size > size.max(initial=0.0) * NEGLIGIBLE])
 
 
 def hidden_from(weights: FloatArray, observers: tuple[int, ...]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":

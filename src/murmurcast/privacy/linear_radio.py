@@ -151,7 +151,7 @@ def worst_direction_of(
     nodes = effective_noise.shape[1]
     hidden = _hidden(nodes, observers)
     with one_blas_thread():
-        steps = list(_steps(rounds, observers, hidden, effective_noise))
+        steps = [(now.observe, now.carry) for now in filter_steps(rounds, observers, effective_noise)]
     heard = sum(len(observe) for observe, _ in steps)
     size = max(1, _CHUNK // max(1, heard * len(steps)))
     bounds: list[tuple[float, float]] = []
@@ -196,9 +196,9 @@ def _along(
     node, column = np.tile(np.arange(size), sequences), np.arange(sequences * size)
     total = np.zeros(sequences * size)
     with one_blas_thread():
-        for epoch, (observe, carry) in enumerate(_steps(rounds, observers, hidden, effective_noise)):
-            total += np.square(np.abs(observe @ response)).sum(axis=0)
-            response = carry @ response
+        for epoch, now in enumerate(filter_steps(rounds, observers, effective_noise)):
+            total += np.square(np.abs(now.observe @ response)).sum(axis=0)
+            response = now.carry @ response
             response[node, column] -= np.outer(signs[:, epoch], push[epoch, hidden]).ravel()
     result = np.zeros((sequences, nodes))
     result[:, hidden] = np.sqrt(total).reshape(sequences, size)
@@ -245,34 +245,66 @@ def _wider(rows: Any, columns: int) -> Any:
     return np.pad(rows, ((0, 0), (0, max(0, columns - rows.shape[1]))))
 
 
-def _steps(
-    rounds: Epoch, observers: tuple[int, ...], hidden: Numbers, effective_noise: FloatArray
-) -> Iterator[tuple[Any, Any]]:
-    """Of every epoch [rank, hidden] what is said -> whitened observation, and [hidden, hidden] F (I - L W).
+class Step(NamedTuple):
+    """One epoch of the filter, after the observation is whitened: with unit variance in every part of a symbol.
+
+    Attributes:
+        observe: [rank, hidden] what hidden nodes say -> whitened observation.
+        carry: [hidden, hidden] F (I - L W).
+        whiten: [rank, rows] what the observers hear of the hidden nodes, round after round -> whitened observation.
+        predict: [hidden, hidden] the last mixed points of hidden nodes, of what they were expected to say.
+        correct: [hidden, rank] the same, of the whitened innovation: both together are the best guess of them.
+    """
+
+    observe: Any
+    carry: Any
+    whiten: Any
+    predict: Any
+    correct: Any
+
+
+def filter_steps(rounds: Epoch, observers: tuple[int, ...], effective_noise: FloatArray) -> Iterator[Step]:
+    """The Riccati sweep; it depends on the observers only, so one serves all targets.
 
     Noises of receivers are in units of their standard deviation: the row space of what is observed leaves out what is
     heard twice, or not at all, whichever noise is 0.
+
+    Args:
+        rounds: Weights, receivers' noise and antennas.
+        observers: The coalition.
+        effective_noise: [epochs, nodes] s_k,t.
+
+    Yields:
+        The filter of every epoch, for all nodes that are no observers, in ascending order.
     """
+    hidden = _hidden(effective_noise.shape[1], observers)
     size = len(hidden)
     variance = linear.with_some_noise(effective_noise)[:, hidden] ** 2
     uncertain: Any = np.diag(variance[0])
     for epoch, now in enumerate(_epochs(rounds, observers, hidden)):
         scale = np.concatenate([np.sqrt(variance[epoch]), np.ones(now.heard.shape[1] - size)])
-        known = linear.row_space(_of_unit_length(now.heard * scale)) / scale
+        basis, reduce = _row_space(now.heard * scale)
+        known = basis / scale
         heard, own = known[:, :size], known[:, size:]
         forward, added = now.following[:, :size], now.following[:, size:]
         cross = heard @ uncertain
         root = np.linalg.cholesky(cross @ heard.conj().T + own @ own.conj().T)
         observe = np.linalg.solve(root, heard)
         moved = np.linalg.solve(root, cross @ forward.conj().T + own @ added.conj().T).conj().T
-        yield observe, forward - moved @ observe
+        yield Step(observe, forward - moved @ observe, np.linalg.solve(root, reduce), forward, moved)
         if epoch + 1 < len(variance):
             uncertain = forward @ uncertain @ forward.conj().T + added @ added.conj().T - moved @ moved.conj().T
             uncertain = (uncertain + uncertain.conj().T) / 2
             uncertain[np.diag_indices(size)] += now.added + variance[epoch + 1]
 
 
-def _of_unit_length(rows: Any) -> Any:
-    """A weak sum is heard as well as a strong one, where no noise is in it; and any is with what noise is in it."""
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(length > 0, length, 1.0)
+def _row_space(heard: Any) -> tuple[Any, Any]:
+    """An orthonormal basis of what is heard, and what makes it of the rows.
+
+    A weak sum is heard as well as a strong one, where no noise is in it; and any is with what noise is in it.
+    """
+    length = np.linalg.norm(heard, axis=1)
+    length = np.where(length > 0, length, 1.0)
+    left, size, basis = np.linalg.svd(heard / length[:, None], full_matrices=False)
+    kept = size > size.max(initial=0.0) * linear.NEGLIGIBLE
+    return basis[kept], (left[:, kept] / size[kept]).conj().T / length

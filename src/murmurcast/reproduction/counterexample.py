@@ -17,6 +17,7 @@ from scipy.stats import norm
 
 from murmurcast._check import FloatArray
 from murmurcast._progress import Stage, quiet
+from murmurcast.algorithms.observed import system_of
 from murmurcast.algorithms.power_controlled import power_controlled
 from murmurcast.audits.bounds import Measured, epsilon_lower_bound, measure
 from murmurcast.audits.receivers import listen, view
@@ -192,11 +193,12 @@ def attacked(plan: Plan, kept: Kept, observers: tuple[int, ...], delta: float) -
 def log_likelihood_ratio(plan: Plan, transcript: Transcript, observers: tuple[int, ...]) -> FloatArray:
     """[trials] of "present" over "absent", for what observers have of the runs."""
     hidden = linear.hidden_from(plan.mixing.weights.toarray(), observers)
-    seen = view(plan, transcript, observers)
+    algorithm, system = power_controlled(plan), system_of(plan)
+    seen = view(algorithm, system, transcript, observers)
     with jax.enable_x64(True):
-        seeds = tuple(range(len(seen.said)))  # of minibatches, and there are none
-        followed = replay(power_controlled(plan), problem("half way"), None, hidden, seeds)
-        found = listen(plan, seen, followed).about(TARGET, float(plan.sensitivity[TARGET]))
+        seeds = tuple(range(len(transcript.sent)))  # of minibatches, and there are none
+        followed = replay(algorithm, problem("half way"), None, hidden, seeds)
+        found = listen(algorithm, system, seen, followed).about(TARGET, float(plan.sensitivity[TARGET]))
     return np.asarray(found.matched() @ _DIRECTION)
 
 
