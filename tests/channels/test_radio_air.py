@@ -181,10 +181,10 @@ def traced(trace: ChannelTrace, repeat: bool = True, round_number: int = 0, **se
 
 
 def a_trace(steps: int = 3) -> ChannelTrace:
-    """On the links of the network; node 0 hears nobody at the second step."""
+    """On the links of the network; node 0 hears nobody at the second step, and not node 3 at the third."""
     rng = np.random.default_rng(6)
     gains = network().gains.toarray() * (rng.normal(size=(steps, NODES, NODES, 2)) @ [1, 1j])
-    gains[1, :, 0] = 0
+    gains[1, :, 0] = gains[2, 3, 0] = 0
     return ChannelTrace(gains=gains)
 
 
