@@ -36,6 +36,7 @@ def with_validation(problem: Examples) -> Examples:
         test_features=old.features[tested],
         test_targets=old.targets[tested],
         optimum=None,
+        holders=None,
     )
     ends = np.cumsum([len(rows) for rows in kept_rows])
     rows = tuple(np.split(np.arange(len(training)), ends[:-1]))
