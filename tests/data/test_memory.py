@@ -167,7 +167,7 @@ FRAME = pd.DataFrame(COLUMNS)
         (lambda: mc.datasets.from_frame(FRAME[["ill"]], target="ill"), "no column of features"),
         (lambda: mc.datasets.from_frame({"a": [[1, 2], [3]], "label": [0, 1]}), "different sizes"),
         (lambda: mc.datasets.from_frame({"a": [1, 2], "label": [[0, 1], [1, 0]]}), "several numbers a record"),
-        (lambda: mc.datasets.from_frame(FRAME, test=FRAME[["age"]], target="ill"), 'no column "ill"'),
+        (lambda: mc.datasets.from_frame(FRAME, test=FRAME[["age"]], **DECLARED), 'no column "ill"'),
         (lambda: mc.datasets.from_arrays([[1.0], [2.0]], [[0], [1]]), "expected one label or value per example"),
         (lambda: mc.datasets.from_arrays([[1.0], [2.0]], [0, 1, 1]), "for 3 labels or values"),
         (lambda: mc.datasets.from_arrays([[1.0], [2.0, 3.0]], [0, 1]), "different lengths"),

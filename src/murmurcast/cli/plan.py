@@ -96,7 +96,8 @@ def plan(
     if as_json:
         from murmurcast.cli._plan_json import as_dict
 
-        echo_json(as_dict(*found, experiment.plan_warnings) | {"assumptions": list(assumed)})
+        names = {"names": list(found.plan.network.names)} if found.plan.network.is_named else {}
+        echo_json(as_dict(*found, experiment.plan_warnings) | {"assumptions": list(assumed)} | names)
         return
     from murmurcast.cli._plan_text import show
 

@@ -147,8 +147,6 @@ class Dataset:
         parts = Parts(self.features, self.test_features)
         with shown(on_stage) as tell:
             found = applied(maps_of(maps), parts, self.image_shape, tell)
-        for part in found.parts:
-            part.flags.writeable = False
         return replace(
             self,
             features=found.parts.training,
@@ -314,17 +312,14 @@ def _same_length(one: str, first: NDArray[Any], other: str, second: NDArray[Any]
 def _checked_shape(shape: object, columns: int) -> ImageShape | None:
     if shape is None:
         return None
-    height, width = _check.whole_numbers("(28, 28)", image_shape=shape) if _is_pair(shape) else (0, 0)  # type: ignore[arg-type]
-    if min(height, width) < 1 or height * width != columns:
-        raise Error(
-            f"image_shape is {shape}, and examples have {columns} numbers",
-            hint="give height and width, whose product is the number of pixels: (28, 28) for 784",
-        )
-    return height, width
-
-
-def _is_pair(shape: object) -> bool:
-    return isinstance(shape, tuple | list) and len(shape) == 2
+    if isinstance(shape, tuple | list) and len(shape) == 2 and all(isinstance(side, int) for side in shape):
+        height, width = shape
+        if min(height, width) > 0 and height * width == columns:
+            return height, width
+    raise Error(
+        f"image_shape is {shape}, and examples have {columns} numbers",
+        hint="give height and width, whose product is the number of pixels: (28, 28) for 784",
+    )
 
 
 def _names(classes: int | None, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ FeatureMap = Annotated[
 # Of a synthetic set how many features there are, of any other what maps its examples go through.
 Features = Annotated[
     Annotated[int, Tag("number")] | Annotated[list[FeatureMap], Tag("maps")],
-    Discriminator(lambda value: "maps" if isinstance(value, list) else "number"),
+    Discriminator(lambda value: "number" if isinstance(value, int) else "maps"),
 ]
 Topology = Literal["diamond", "complete", "ring", "path", "star", "grid", "erdos-renyi", "geometric"]
 

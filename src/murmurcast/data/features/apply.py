@@ -95,6 +95,7 @@ def _part_in_blocks(one: FeatureMap, rows: Rows, shape: ImageShape | None, on_st
         raise Error(
             f'the feature map "{one.kind}" gave a number that is not finite', hint="scale the examples by a constant"
         )
+    found.flags.writeable = False  # the next map may be the user's own, and must not write to it
     return found
 
 

@@ -62,6 +62,8 @@ def read(path: Path) -> Parts | None:
         return None
     if any(part.dtype != np.float32 or part.ndim != 2 for part in found):
         return None
+    for part in found:
+        part.flags.writeable = False
     return found
 
 
