@@ -20,7 +20,7 @@ PULSE, AGE = DRAW.normal(70, 9, 30).round(1), DRAW.integers(20, 80, 30)
 ILL = np.where(DRAW.random(30) < 0.4, "yes", "no")
 SITE = np.array(["south", "north", "east"])[DRAW.integers(0, 3, 30)]
 COLUMNS = {"site": SITE, "pulse": PULSE, "age": AGE, "ill": ILL}
-DECLARED = {"target": "ill", "labels": ["no", "yes"], "node_column": "site"}
+DECLARED: dict[str, Any] = {"target": "ill", "labels": ["no", "yes"], "node_column": "site"}
 
 
 class HuggingFace:
@@ -110,10 +110,17 @@ def test_arrays_with_images_labels_and_a_test_part() -> None:
 
 def test_values_to_predict_and_another_table_as_the_test_part() -> None:
     frame = pd.DataFrame({"age": AGE, "pulse": PULSE})
-    found = mc.datasets.from_frame(frame[:20], target="pulse", test=frame[20:])
+    found = mc.datasets.from_frame(frame[:20], target="pulse", test=frame[20:][["pulse", "age"]])  # in another order
     assert found.classes is None
     np.testing.assert_allclose(found.test_targets, PULSE[20:], rtol=1e-6)
     np.testing.assert_array_equal(found.features[:, 0], AGE[:20])
+    sites = mc.datasets.from_frame(FRAME[:20], test=FRAME[20:][["age", "ill", "pulse"]], **DECLARED)
+    np.testing.assert_array_equal(sites.test_features, np.stack([PULSE, AGE], axis=1)[20:].astype(np.float32))
+    assert sites.partition("column").names == ("east", "north", "south")
+    with pytest.raises(mc.Error, match="cannot be pooled"):
+        sites.split(0.3)
+    with pytest.raises(mc.Error, match='has a further column "site"'):
+        mc.datasets.from_frame(FRAME[["age", "ill"]], test=FRAME[["age", "ill", "site"]], target="ill")
 
 
 def held(dataset: Dataset) -> dict[str, set[float]]:
@@ -167,7 +174,7 @@ FRAME = pd.DataFrame(COLUMNS)
         (lambda: mc.datasets.from_frame(FRAME[["ill"]], target="ill"), "no column of features"),
         (lambda: mc.datasets.from_frame({"a": [[1, 2], [3]], "label": [0, 1]}), "different sizes"),
         (lambda: mc.datasets.from_frame({"a": [1, 2], "label": [[0, 1], [1, 0]]}), "several numbers a record"),
-        (lambda: mc.datasets.from_frame(FRAME, test=FRAME[["age"]], **DECLARED), 'no column "ill"'),
+        (lambda: mc.datasets.from_frame(FRAME, test=FRAME[["age"]], **DECLARED), 'lacks the column "pulse"'),
         (lambda: mc.datasets.from_arrays([[1.0], [2.0]], [[0], [1]]), "expected one label or value per example"),
         (lambda: mc.datasets.from_arrays([[1.0], [2.0]], [0, 1, 1]), "for 3 labels or values"),
         (lambda: mc.datasets.from_arrays([[1.0], [2.0, 3.0]], [0, 1]), "different lengths"),

@@ -1,7 +1,7 @@
 """Data sets by name: MNIST, Fashion-MNIST, digits, made-up sets with a known optimum, and your own files."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ from murmurcast import _check
 from murmurcast._progress import Stage
 from murmurcast.data import sources
 from murmurcast.data.base import Dataset, Features, from_pool, with_origin
+from murmurcast.data.features.base import ImageShape
 from murmurcast.data.files import FORMATS, from_file, required_path
 from murmurcast.data.idx import Bytes
 from murmurcast.data.labels import Label
@@ -101,7 +102,7 @@ def load(
     classes: int | None = None,
     on_stage: Stage | None = None,
     folder: Path | str | None = None,
-    image_shape: Sequence[int] | None = None,
+    image_shape: ImageShape | None = None,
     node_column: str | None = None,
 ) -> Dataset:
     """A set by its name, or from the file at a path.

@@ -3,7 +3,7 @@
 import csv
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from murmurcast import _check
 from murmurcast._files import UNREADABLE
 from murmurcast.data.base import Dataset, from_pool, split_rows, with_origin
+from murmurcast.data.features.base import ImageShape
 from murmurcast.data.holders import Holders, holder_names
 from murmurcast.data.labels import (
     Label,
@@ -58,7 +59,7 @@ def from_file(
     classes: int | None = None,
     test_fraction: float = 0.2,
     seed: int = 0,
-    image_shape: Sequence[int] | None = None,
+    image_shape: ImageShape | None = None,
     node_column: str | None = None,
 ) -> Dataset:
     """A set from a .npz, .csv or .parquet file.

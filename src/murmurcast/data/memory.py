@@ -78,13 +78,15 @@ def from_frame(
         test_fraction: Cut off as the test part where none is given.
         seed: Of the shuffle before that.
     """
-    tables = [columns_of(one) for one in (frame, test) if one is not None]
+    tables = [columns_of(frame)]
+    if test is not None:
+        tables.append(_in_order(columns_of(test), tables[0], node_column))
     target = _target(target, list(tables[0]))
     names = _class_names(frame, target) if labels is None and classes is None else ()
     declared = declared_labels(labels, len(names) or classes)
-    parts = [_from_columns(one, target, node_column, declared is not None) for one in tables]
-    if len(parts) == 2:  # who holds the test part's records is nobody's question
-        parts[1] = parts[1]._replace(holders=None)
+    parts = [_from_columns(one, target, node_column, declared is not None) for one in tables[:1]]
+    # Nobody asks whose the test part's records are.
+    parts += [_from_columns(one, target, None, declared is not None) for one in tables[1:]]
     found = assembled("frame", parts, declared, test_fraction, seed)
     shape = _image_shape(tables[0], target, node_column)
     return replace(found, image_shape=shape, label_names=names or found.label_names)
@@ -142,11 +144,22 @@ def _target(given: str | None, columns: list[str]) -> str:
     return given if given is not None else usual[0]
 
 
+def _in_order(
+    columns: dict[str, NDArray[Any]], order: Iterable[str], node_column: str | None
+) -> dict[str, NDArray[Any]]:
+    """The columns of the test part in the order of the training part's, without that of the nodes."""
+    needed = [name for name in order if name != node_column]
+    missing = [name for name in needed if name not in columns]
+    further = [name for name in columns if name not in (*needed, node_column)]
+    if missing or further:
+        what = f'lacks the column "{missing[0]}"' if missing else f'has a further column "{further[0]}"'
+        raise Error(f"the test part {what}", hint="give both parts the same columns")
+    return {name: columns[name] for name in needed}
+
+
 def _from_columns(columns: dict[str, NDArray[Any]], target: str, node_column: str | None, declared: bool) -> Part:
     import pandas as pd
 
-    if target not in columns:
-        raise Error(f'the test part has no column "{target}"', hint="give both parts the same columns")
     flat: dict[str, Any] = {}
     for name, values in columns.items():
         if values.ndim == 1:

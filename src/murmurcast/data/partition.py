@@ -344,7 +344,7 @@ def _missing_labels(table: NDArray[np.int64], names: Sequence[str]) -> list[str]
     lacking = np.flatnonzero(missing)
     nodes, labels = table.shape
     if len(lacking) <= _WARNED_ONE_BY_ONE:
-        return [f"node {names[node]} has no examples of {missing[node]} of {labels} labels" for node in lacking]
+        return [f"node {names[int(node)]} has no examples of {missing[node]} of {labels} labels" for node in lacking]
     worst = int(missing.argmax())
     return [
         f"{len(lacking)} of {nodes} nodes lack at least one of {labels} labels; "

@@ -16,7 +16,7 @@ IMAGES = np.random.default_rng(3).random((7, HEIGHT, WIDTH), np.float32)
 IMAGES[2, :, :4] = 0  # off centre
 IMAGES[5] = 0  # nothing on it
 ROWS = IMAGES.reshape(len(IMAGES), -1)
-SMALL = {
+SMALL: dict[str, FeatureMap] = {
     "deskew": mc.features.Deskew(),
     "hog": mc.features.Hog(cells=3, orientations=5, blur=0.8),
     "scattering": mc.features.Scattering(angles=4),

@@ -110,7 +110,9 @@ def test_a_damaged_entry_is_computed_anew_and_mended(damage: str, calls: list[in
     content = bytearray(entry.read_bytes())
     if damage == "bit":
         content[len(content) // 2] ^= 1
-    entry.write_bytes({"cut": content[:-999], "bit": content, "empty": b"", "other": b"PK nothing"}[damage])
+    entry.write_bytes(
+        {"cut": bytes(content[:-999]), "bit": bytes(content), "empty": b"", "other": b"PK nothing"}[damage]
+    )
     done = len(calls)
     again = DIGITS.with_features(CHOSEN)
     assert len(calls) == 2 * done

@@ -76,4 +76,4 @@ def _bilinear(images: NDArray[np.float32], rows: NDArray[np.float64], columns: N
     flat = framed.ravel()
     upper = flat[start] * (1 - beside) + flat[start + 1] * beside
     lower = flat[start + width + 2] * (1 - beside) + flat[start + width + 3] * beside
-    return upper * (1 - below) + lower * below
+    return np.asarray(upper * (1 - below) + lower * below, np.float32)
