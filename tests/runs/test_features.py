@@ -12,7 +12,7 @@ import murmurcast as mc
 from murmurcast.errors import Altered
 from murmurcast.experiments import load as experiment_files
 from murmurcast.experiments.build import Experiment
-from tests.certificates.ledger_edits import with_ledger
+from tests.certificates.ledger_edits import caught, with_ledger
 from tests.fuzz.corruptions import call
 
 EXPERIMENT = """
@@ -85,8 +85,10 @@ def test_a_ledger_that_names_other_features_than_its_experiment_is_refused() -> 
         ("data_features", "not a list"),
         ("data_declared", json.dumps([["my_maps:shifted", "taken from a textbook"]])),
     ):
+        forged = with_ledger(run, run.ledger.assign_attrs({name: value}))
+        assert "feature" in caught(forged)  # without the data, by what ledger and experiment say
         with pytest.raises(Altered):
-            mc.certify(with_ledger(run, run.ledger.assign_attrs({name: value})))
+            mc.certify(forged)
     silent = run.ledger.copy()
     del silent.attrs["data_features"]
     with pytest.raises(Altered):
