@@ -231,7 +231,7 @@ def test_data_that_is_not_shared_out(problem: Any, data: Callable[[], Any], word
 @pytest.mark.parametrize("load", [mc.datasets.load, mc.datasets.from_file])
 @pytest.mark.parametrize("given", [frame, lambda: np.zeros((3, 2)), lambda: 3])
 def test_a_table_is_not_the_name_of_one(load: Any, given: Callable[[], Any]) -> None:
-    refused(lambda: load(given()), "is given, expected the name of a set or of a file", "to_csv")
+    refused(lambda: load(given()), "is given, expected the name of a set or of a file", "from_frame")
 
 
 def test_a_missing_file_is_looked_for_in_a_folder_that_is_named(

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from murmurcast.audits.audit import audit as audit
     from murmurcast.audits.verdict import Audit as Audit
     from murmurcast.data import datasets as datasets
+    from murmurcast.data import features as features
     from murmurcast.errors import Error as Error
     from murmurcast.errors import Infeasible as Infeasible
     from murmurcast.errors import NotConnected as NotConnected
@@ -131,6 +132,7 @@ _HOME = {
     "dsgd": "algorithms.dsgd",
     "dwfl": "algorithms.dwfl",
     "exact_diffusion": "algorithms.exact_diffusion",
+    "features": "data.features",
     "figures": "reports.plots",
     "from_ray_tracer": "radio.channel_files",
     "frost": "algorithms.frost",
@@ -170,7 +172,7 @@ _HOME = {
     "subgradient_push_gaussian": "algorithms.subgradient_push_gaussian",
     "topologies": "network.topologies",
 }
-_MODULES = ("datasets", "figures", "gains", "gaussian", "mixing", "topologies")
+_MODULES = ("datasets", "features", "figures", "gains", "gaussian", "mixing", "topologies")
 
 __all__ = sorted(_HOME)
 

@@ -137,6 +137,13 @@ def at_least(least: int, **values: int) -> None:
             raise Error(f"{name} is more than a million million", hint=f"lower {name}")
 
 
+def at_most(most: float, **values: float) -> None:
+    """No value is larger than what can be computed with."""
+    for name, value in values.items():
+        if value > most:
+            raise Error(f"{name} is {value}, expected {most} at most", hint=f"lower {name}")
+
+
 def whole_numbers(such_as: str, **values: Iterable[int]) -> tuple[int, ...]:
     """Several whole numbers, as plain ones; `such_as` is what they may look like."""
     ((name, value),) = values.items()
@@ -171,6 +178,18 @@ def observers(nodes: int, members: Iterable[int]) -> tuple[int, ...]:
     if len(unique) == nodes:
         raise Error("every node is an observer, nobody is left to observe", hint="leave at least one node out")
     return unique
+
+
+def node_names(nodes: int, names: Iterable[object]) -> tuple[str, ...]:
+    """What nodes are called: one printable name each, all different; their numbers where none is given."""
+    given = tuple(str(name) for name in names) or tuple(map(str, range(nodes)))
+    if len(given) != nodes or len(set(given)) < nodes:
+        raise Error(
+            f"{len(set(given))} different names are given for {nodes} nodes", hint="give every node a name of its own"
+        )
+    if not all(name.strip() and name.isprintable() and len(name) <= 100 for name in given):
+        raise Error("the name of a node is empty, too long or not printable", hint="give names of 1 to 100 characters")
+    return given
 
 
 def frozen(array: FloatArray) -> FloatArray:

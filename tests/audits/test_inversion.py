@@ -49,7 +49,9 @@ def images(examples: int = 240) -> Dataset:
 def narrow(features: int) -> Dataset:
     """Digits without their last pixels."""
     found = images()
-    return replace(found, features=found.features[:, :features], test_features=found.test_features[:, :features])
+    return replace(
+        found, features=found.features[:, :features], test_features=found.test_features[:, :features], image_shape=None
+    )
 
 
 def problem_of(clipping: str = "example", l2: float = 0.0) -> SoftmaxRegression:

@@ -49,7 +49,7 @@ def test_ridge_is_built() -> None:
     problem = parse(BASE + LEAST_SQUARES, problem__kind="ridge", problem__box="2.0").build_problem(3)
     assert isinstance(problem, RidgeRegression)
     assert problem.box == 2.0
-    assert problem.data.rule.kind == "sorted"  # type: ignore[attr-defined]
+    assert problem.data.rule.kind == "sorted"  # type: ignore[union-attr]
     assert (np.diff(problem.data.dataset.targets[np.concatenate(problem.data.rows)]) >= 0).all()
 
 
@@ -81,7 +81,7 @@ def test_clipping_follows_the_unit(unit: str, clipping: str) -> None:
 def test_every_partition_is_built(rule: str, kind: str) -> None:
     experiment = parse(BASE + LOGISTIC, data__partition=rule)
     partition = experiment.build_partition(3)
-    assert partition.rule.kind == kind  # type: ignore[attr-defined]
+    assert partition.rule.kind == kind  # type: ignore[union-attr]
     assert partition.sizes.sum() == 80
     assert experiment_files.parse(experiment.as_toml().encode(), "again") == experiment
 

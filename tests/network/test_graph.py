@@ -159,3 +159,17 @@ def test_gains_in_other_units_are_told_how_to_convert(gains: list[list[complex]]
     with pytest.raises(Error) as raised:
         Network(gains=np.array(gains))
     assert way_out in raised.value.hint
+
+
+def test_nodes_are_called_by_their_numbers_unless_they_have_names() -> None:
+    plain = Network(gains=GAINS)
+    assert plain.names == ("0", "1", "2")
+    assert not plain.is_named
+    named = plain.named(["mill", "farm", "port"])
+    assert named.names == ("mill", "farm", "port")
+    assert named.is_named
+    np.testing.assert_array_equal(named.gains.toarray(), plain.gains.toarray())
+    for wrong in (["mill", "farm"], ["mill", "mill", "port"], ["mill", "", "port"], ["mill", "a\nb", "port"]):
+        with pytest.raises(Error) as raised:
+            plain.named(wrong)
+        assert raised.value.hint

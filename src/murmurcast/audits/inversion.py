@@ -138,6 +138,8 @@ class _Case(NamedTuple):
 
 def image_side(dataset: Dataset) -> int | None:
     """The side of the set's images; None where its examples are not labelled square images of at least 4 x 4."""
+    if dataset.maps and dataset.image_shape is None:  # features that are no images any more
+        return None
     side = math.isqrt(dataset.features.shape[1])
     return side if side >= 4 and side**2 == dataset.features.shape[1] and dataset.classes is not None else None
 
@@ -194,7 +196,7 @@ def run_inversion(
 
 def _dealt(dataset: Dataset, rows: "np.typing.NDArray[np.int64]", nodes: int) -> Partition:
     """The same number of examples for every node, the first of the rows at the target's place."""
-    part = replace(dataset, features=dataset.features[rows], targets=dataset.targets[rows], optimum=None)
+    part = replace(dataset, features=dataset.features[rows], targets=dataset.targets[rows], optimum=None, holders=None)
     hands = np.roll(np.arange(len(rows)).reshape(nodes, -1), _TARGET.node, axis=0)
     return Partition(dataset=part, rule=Iid(), rows=tuple(hands))
 

@@ -138,6 +138,8 @@ def _require_readable(algorithm: Algorithm, problem: SoftmaxRegression, record: 
             "minibatches, a clip of the whole node and a bounded Omega hide which part is the record's",
             hint='leave batch, ball and box out, and set clipping to "example" or "none"',
         )
+    if problem.bias != 1:
+        raise Error(f"the bias stands for a constant feature of {problem.bias:g}", hint="leave bias out: it is then 1")
     size = problem.data.sizes[record.node] if 0 <= record.node < problem.nodes else 0
     if not 0 <= record.place < size:
         raise Error(

@@ -4,6 +4,7 @@ The facts stand in the ledger, and in the experiment where there is one. Both mu
 read from records carry no promise, whoever wrote it down.
 """
 
+import json
 import tomllib
 from typing import Any
 
@@ -12,6 +13,8 @@ import numpy as np
 from murmurcast.certificates.ledger import Ledger, said
 from murmurcast.data.assumptions import LABELS, PARTITIONS, DataFacts, assumptions, facts_of_section
 from murmurcast.runs.result import Result
+
+_COMPARED = ("partition", "labels", "scaled", "features", "declared")
 
 
 def assumed_of_data(run: Result, ledger: Ledger) -> tuple[str, ...]:
@@ -37,7 +40,38 @@ def _in_ledger(ledger: Ledger) -> DataFacts:
     partition, labels = ledger.text("data_partition", PARTITIONS), ledger.text("data_labels", LABELS)
     if scaled > 1 or own_model > 1 or (classes < 2) != (labels == "values"):
         ledger.refuse("contradicts itself about its data")
-    return DataFacts(partition, labels, classes, bool(scaled), bool(own_model))
+    features, declared = _listed(ledger, "data_features"), _listed(ledger, "data_declared")
+    if not all(isinstance(one, str) for one in features) or not all(_is_declaration(one) for one in declared):
+        ledger.refuse("does not say clearly what features its data has")
+    named = [one.removeprefix("own(").removesuffix(")") for one in features if one.startswith("own(")]
+    if named != [name for name, _ in declared] or not all(words.strip() for _, words in declared):
+        ledger.refuse("has a feature map of somebody's own that nobody declared free of data")
+    return DataFacts(
+        partition,
+        labels,
+        classes,
+        bool(scaled),
+        bool(own_model),
+        tuple(features),
+        tuple((name, words) for name, words in declared),
+    )
+
+
+def _listed(ledger: Ledger, name: str) -> list[Any]:
+    """A list that the ledger writes as JSON; empty where it says nothing of it."""
+    written = ledger.data.attrs.get(name, "[]")
+    try:
+        found = json.loads(written) if isinstance(written, str) else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list):
+        ledger.refuse(f"does not say its {name}")
+    return list(found)
+
+
+def _is_declaration(one: object) -> bool:
+    """The name of a map, and what was declared of it."""
+    return isinstance(one, list) and len(one) == 2 and all(isinstance(part, str) for part in one)
 
 
 def _require_fitting(run: Result, ledger: Ledger, recorded: DataFacts) -> None:
@@ -78,7 +112,7 @@ def _in_experiment(run: Result, ledger: Ledger) -> DataFacts | None:
 
 def _require_same(ledger: Ledger, recorded: DataFacts, written: DataFacts) -> None:
     """Ledger and experiment say the same of the data; how many labels a set by name has, no experiment says."""
-    pairs = [(name, getattr(recorded, name), getattr(written, name)) for name in ("partition", "labels", "scaled")]
+    pairs = [(name, getattr(recorded, name), getattr(written, name)) for name in _COMPARED]
     if written.classes:
         pairs.append(("classes", recorded.classes, written.classes))
     for name, in_ledger, in_experiment in pairs:

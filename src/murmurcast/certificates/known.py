@@ -14,6 +14,7 @@ ATTRIBUTES = frozenset(
         *("clipping", "normaliser", "batch", "why_nothing", "noise_source", "law", "dim", "sampler_error"),
         *("records_per_person", "settings_chosen", "stop_after", "planned_epochs", "drops"),
         *DataFacts("none").as_attributes(),
+        *("data_features", "data_declared", "data_features_sha256"),
     )
 )
 VARIABLES = frozenset(("power", "sensitivity", "promised_mu", "examples_per_node"))

@@ -88,7 +88,7 @@ def _show_nodes(console: Console, plan: "Plan", why_nominal: str) -> None:
     costs = (certified.mu, certified.epsilon)
     rows = (
         (
-            str(node),
+            plan.network.names[node],
             f"{plan.network.degree[node]:.0f}",
             *(f"{values[node]:.4g}" for values in numbers),
             *(at_most(values[node]) for values in costs),
@@ -119,7 +119,7 @@ def _show_matrix(console: Console, plan: "Plan") -> None:
         return
     rows = (
         (
-            str(receiver),
+            plan.network.names[receiver],
             *(
                 "-" if not value else at_most_fixed(value, 4) + " *"[int(mark)]
                 for value, mark in zip(*row, strict=True)
@@ -127,7 +127,7 @@ def _show_matrix(console: Console, plan: "Plan") -> None:
         )
         for receiver, row in enumerate(zip(epsilon.toarray(), binding.toarray(), strict=True))
     )
-    headings = ("receiver", *map(str, range(plan.network.nodes)))
+    headings = ("receiver", *plan.network.names)
     note = "* binds" if binding.data.any() else ""
     show_table(console, f"{title} (row: who learns, column: about whom)", rows, headings, note)
 
@@ -146,7 +146,12 @@ def _show_costs(console: Console, plan: "Plan", why_nominal: str) -> None:
             at_most(claim.delta),
             "the Corollary, T times one epoch; not a guarantee",
         ),
-        (f"{word}, worst node {worst}", at_most(certified.epsilon.max()), at_most(certified.delta), what),
+        (
+            f"{word}, worst node {plan.network.names[worst]}",
+            at_most(certified.epsilon.max()),
+            at_most(certified.delta),
+            what,
+        ),
     ]
     if claim.delta < 1:
         same = float(plan.curve.epsilon(certified.mu.max(), claim.delta))
@@ -158,7 +163,8 @@ def _show_costs(console: Console, plan: "Plan", why_nominal: str) -> None:
 
 
 def _show_linear(console: Console, plan: "Plan", members: tuple[int, ...], found: "Linear") -> None:
-    who = f"observer {members[0]}" if len(members) == 1 else f"observers {', '.join(map(str, members))} together"
+    names = [plan.network.names[member] for member in members]
+    who = f"observer {names[0]}" if len(names) == 1 else f"observers {', '.join(names)} together"
     note = "mu if gradients did not react to hidden states: a lower bound, real training can leak more"
     targets = [node for node in range(plan.network.nodes) if node not in members]
     targets = sorted(sorted(targets, key=lambda node: -found.mu_worst_upper[node])[:_NODES_SHOWN])
@@ -167,7 +173,7 @@ def _show_linear(console: Console, plan: "Plan", members: tuple[int, ...], found
         low, high = found.mu_worst_lower[node], found.mu_worst_upper[node]
         worst = f"{high:.4g}" if high - low <= 1e-4 * high else f"{low:.4g} to {high:.4g}"
         leaked = float(gaussian.epsilon(high, plan.budget.delta))
-        return str(node), f"{found.mu_common[node]:.4g}", worst, f"{leaked:.4g}"
+        return plan.network.names[node], f"{found.mu_common[node]:.4g}", worst, f"{leaked:.4g}"
 
     headings = ("target", "mu common", "mu worst", "epsilon worst")
     show_table(console, f"Linear diagnostic, {who} (not a guarantee)", map(row, targets), headings, note)

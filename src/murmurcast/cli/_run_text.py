@@ -61,11 +61,11 @@ def show_end(result: "Outcome", folder: Path) -> None:
         for name in [key for key in metrics if key.startswith(f"{model}_")]:
             found = summary(result, name)
             spread = f"{found['spread']:.4f}" if "spread" in found else ""
-            worst = f"{found['worst']:.4f} (node {found['worst_node']})" if "worst" in found else ""
+            worst = f"{found['worst']:.4f} (node {result.node_names[found['worst_node']]})" if "worst" in found else ""
             rows.append((what, name.split("_", 1)[1], f"{found['mean']:.4f}", spread, worst))
     for name in result.left_by_method:
         found = summary(result, name)
-        worst = f"{found['worst']:.4f} (node {found['worst_node']})"
+        worst = f"{found['worst']:.4f} (node {result.node_names[found['worst_node']]})"
         rows.append(("left by the method", name, f"{found['mean']:.4f}", "", worst))
     count = len(info["seeds"])
     seeds = f"{count} seed{'s' if count > 1 else ''}"

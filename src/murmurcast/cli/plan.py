@@ -96,7 +96,8 @@ def plan(
     if as_json:
         from murmurcast.cli._plan_json import as_dict
 
-        echo_json(as_dict(*found, experiment.plan_warnings) | {"assumptions": list(assumed)})
+        names = {"names": list(found.plan.network.names)} if found.plan.network.is_named else {}
+        echo_json(as_dict(*found, experiment.plan_warnings) | {"assumptions": list(assumed)} | names)
         return
     from murmurcast.cli._plan_text import show
 
@@ -105,12 +106,13 @@ def plan(
 
 def _assumed(experiment: "Experiment") -> tuple[str, ...]:
     """What must be true of the data for what the plan certifies; labels that nothing can be promised on are refused."""
-    from murmurcast.data.assumptions import assumptions, require_public_labels
+    from murmurcast.data.assumptions import assumptions, require_declared_maps, require_public_labels
 
     facts = experiment.promised_data
     if facts is None or experiment.data is None:
         return ()
     require_public_labels(facts, experiment.data.name)
+    require_declared_maps(facts)
     return assumptions(facts, experiment.privacy.unit)
 
 

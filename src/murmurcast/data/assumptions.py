@@ -5,17 +5,20 @@ split, the shuffle, numbers as float32), or an assumption that is printed beside
 travel in the ledger, so that a certificate lists them without the data.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from murmurcast.data.features.catalogue import in_words, words_of_section
+from murmurcast.data.features.own import Own
 from murmurcast.data.files import FORMATS
 from murmurcast.data.partition import Partition, kind_of
 from murmurcast.errors import Error
 
 # Rules that count records and draw, and never read what is to be predicted.
 _COUNTING_RULES = ("iid", "quantity")
-PARTITIONS = ("sorted", "shards", "dirichlet", *_COUNTING_RULES, "own", "none", "unknown")
+PARTITIONS = ("sorted", "shards", "dirichlet", *_COUNTING_RULES, "column", "own", "none", "unknown")
 LABELS = ("declared", "built in", "records", "values")
 
 
@@ -29,6 +32,9 @@ class DataFacts(NamedTuple):
         classes: How many labels there are; 0 where there are none, or where that is not said.
         scaled: Whether features were scaled by constants.
         own_model: Whether shape, start and loss of the model are the user's.
+        features: The feature maps that records went through, in words, with all their parameters.
+        declared: Of every map of the user's own among them its name, and what was declared of it.
+        features_sha256: Of the answers of such maps to fixed public rows; empty where there are none.
     """
 
     partition: str
@@ -36,11 +42,14 @@ class DataFacts(NamedTuple):
     classes: int = 0
     scaled: bool = False
     own_model: bool = False
+    features: tuple[str, ...] = ()
+    declared: tuple[tuple[str, str], ...] = ()
+    features_sha256: str = ""
 
     @property
     def rule_reads_targets(self) -> bool:
         """Whether who holds what depends on what records say; of a rule of the user's, nobody knows."""
-        return self.partition not in (*_COUNTING_RULES, "none", "unknown")
+        return self.partition not in (*_COUNTING_RULES, "column", "none", "unknown")
 
     @property
     def labels_are_private(self) -> bool:
@@ -55,6 +64,9 @@ class DataFacts(NamedTuple):
             "data_classes": self.classes,
             "data_scaled": int(self.scaled),
             "data_own_model": int(self.own_model),
+            **({"data_features": json.dumps(self.features)} if self.features else {}),
+            **({"data_declared": json.dumps(self.declared)} if self.declared else {}),
+            **({"data_features_sha256": self.features_sha256} if self.features_sha256 else {}),
         }
 
 
@@ -62,7 +74,17 @@ def facts_of(partition: Partition, *, own_model: bool = False) -> DataFacts:
     """Of a set that was shared out."""
     dataset = partition.dataset
     labels = "values" if dataset.classes is None else dataset.labels_from
-    return DataFacts(kind_of(partition.rule), labels, dataset.classes or 0, dataset.scaled, own_model)
+    own_maps = [one for one in dataset.maps if isinstance(one, Own)]
+    return DataFacts(
+        kind_of(partition.rule),
+        labels,
+        dataset.classes or 0,
+        dataset.scaled,
+        own_model,
+        tuple(in_words(one) for one in dataset.maps),
+        tuple((one.name, one.data_free) for one in own_maps),
+        " ".join(one.sha256 for one in own_maps),
+    )
 
 
 def facts_of_section(data: Mapping[str, Any], problem_kind: str) -> DataFacts:
@@ -71,11 +93,23 @@ def facts_of_section(data: Mapping[str, Any], problem_kind: str) -> DataFacts:
     kind = rule.get("kind") if isinstance(rule, Mapping) else rule
     scaled = data.get("mean") is not None or data.get("std") is not None
     classes = len(labels) if isinstance(labels, list) else data.get("classes") or 0
+    origin = "built in" if Path(str(data.get("name"))).suffix not in FORMATS else "declared" if classes else "records"
     if problem_kind == "ridge":
-        return DataFacts(str(kind), "values", 0, scaled)
-    if Path(str(data.get("name"))).suffix not in FORMATS:
-        return DataFacts(str(kind), "built in", classes, scaled)
-    return DataFacts(str(kind), "declared" if classes else "records", classes, scaled)
+        origin, classes = "values", 0
+    maps = [one for one in data["features"] if isinstance(one, Mapping)] if _has_maps(data) else []
+    return DataFacts(
+        str(kind),
+        origin,
+        classes,
+        scaled,
+        features=tuple(words_of_section(one) for one in maps),
+        declared=tuple((str(one["map"]), str(one.get("declared", ""))) for one in maps if "map" in one),
+    )
+
+
+def _has_maps(data: Mapping[str, Any]) -> bool:
+    """Whether `features` lists maps: for a synthetic set it is how many there are."""
+    return isinstance(data.get("features"), list | tuple)
 
 
 def assumptions(facts: DataFacts, unit: str) -> tuple[str, ...]:
@@ -93,6 +127,9 @@ def assumptions(facts: DataFacts, unit: str) -> tuple[str, ...]:
         lines.append(f"the {facts.classes} labels were declared without looking at the records")
     if facts.scaled:
         lines.append("the constants that scale the features were chosen without looking at the records")
+    lines += _about_features(facts)
+    if facts.partition == "column":
+        lines.append("which node a record belongs to is public, and stays the same whatever the record says")
     if facts.rule_reads_targets:
         lines.append(
             f"who holds which record is given: the partition {_rule(facts)} {_reads(facts)}, so one record of the file "
@@ -126,6 +163,24 @@ def require_public_labels(facts: DataFacts, name: str) -> None:
             hint='declare all labels that can occur, without looking at the records: data.labels = ["no", "yes"], or '
             'data.classes = 10 for 0 to 9; in Python mc.datasets.load(path, labels=["no", "yes"])',
         )
+
+
+def require_declared_maps(facts: DataFacts) -> None:
+    """A promise can be made on what these feature maps give."""
+    for name, declared in facts.declared:
+        if not declared.strip():
+            raise Error(
+                f"nobody has declared that the feature map {name} is free of data: nothing can be promised",
+                hint='declare it in your words: mc.features.Own(function=..., data_free="I chose it without looking at '
+                'the records"), or declared = "..." in a file',
+            )
+
+
+def _about_features(facts: DataFacts) -> list[str]:
+    """A line on maps of the house, and one for every map of the user's own."""
+    ours = [name for name in facts.features if not name.startswith("own(")]
+    lines = [f"the features {', '.join(ours)} were chosen without looking at the records"] if ours else []
+    return lines + [f'the feature map {name} is declared free of data: "{words}"' for name, words in facts.declared]
 
 
 def _rule(facts: DataFacts) -> str:

@@ -1,5 +1,6 @@
 """What a data set is: a training part, a test part, and labels or values to predict."""
 
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,13 +10,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast._progress import Stage
+from murmurcast.data.features.apply import applied
+from murmurcast.data.features.base import FeatureMap, ImageShape
+from murmurcast.data.features.cache import Parts
+from murmurcast.data.features.catalogue import maps_of
+from murmurcast.data.holders import Holders
 from murmurcast.data.labels import LabelSource
 from murmurcast.data.optimum import optimum_of
-from murmurcast.data.partition import Partition, PartitionRule, make_partition
+from murmurcast.data.partition import Column, Partition, PartitionRule, make_partition
+from murmurcast.data.sources import shown
 from murmurcast.errors import Error
 
 Features = NDArray[np.float32]
 Targets = NDArray[np.int32] | NDArray[np.float32]
+Numbers = NDArray[np.int64]
 _SPLIT = 1  # the purpose of the draw, beside the seed
 
 
@@ -37,6 +46,9 @@ class Dataset:
         labels_from: Whether `classes` is public: "declared" by whoever made the set, "built in" for the sets by name,
             or read from "records", which nothing can be promised on.
         scaled: Whether features went through `normalised`, whose constants must be public.
+        image_shape: (height, width) where every row is an image, pixel by pixel; None where it is none, or not known.
+        maps: The feature maps that the examples went through, in their order.
+        holders: Which node every record already belongs to, where that is known.
     """
 
     name: str
@@ -49,6 +61,9 @@ class Dataset:
     optimum: FloatArray | None = None
     labels_from: LabelSource = "declared"
     scaled: bool = False
+    image_shape: ImageShape | None = None
+    maps: tuple[FeatureMap, ...] = ()
+    holders: Holders | None = None
 
     def __post_init__(self) -> None:
         if self.classes is not None:
@@ -66,6 +81,9 @@ class Dataset:
                 hint="give both parts the same columns",
             )
         object.__setattr__(self, "label_names", _names(self.classes, self.label_names))
+        if self.holders is not None:
+            self.holders.require_length(len(self.targets), len(self.test_targets))
+        object.__setattr__(self, "image_shape", _checked_shape(self.image_shape, self.features.shape[1]))
         if self.optimum is not None:
             object.__setattr__(self, "optimum", _check.frozen(np.array(self.optimum, dtype=np.float64)))
 
@@ -89,7 +107,10 @@ class Dataset:
             test_fraction=test_fraction,
             seed=seed,
         )
-        return with_origin(found, self.labels_from, self.scaled)
+        if self.holders is None:
+            return _as_before(found, self)
+        rows = split_rows(len(self.features) + len(self.test_features), test_fraction, seed)
+        return replace(_as_before(found, self), holders=self.holders.pooled(*rows))
 
     def normalised(self, mean: float, std: float) -> "Dataset":
         """The same set with features (x - mean) / std.
@@ -108,13 +129,44 @@ class Dataset:
         optimum = None if self.optimum is None else optimum_of(features, self.targets, self.classes)
         return replace(self, features=features, test_features=test_features, optimum=optimum, scaled=True)
 
-    def partition(self, rule: "str | PartitionRule", nodes: int, seed: int = 0) -> Partition:
+    def with_features(self, maps: "Iterable[str | FeatureMap]", *, on_stage: Stage | None = None) -> "Dataset":
+        """The same examples, described by fixed maps that see each of them alone: `with_features(["deskew", "hog"])`.
+
+        Both parts go through the same maps. What was computed before comes from the cache. `optimum` is not known
+        afterwards.
+
+        Args:
+            maps: Names, or maps of `mc.features`, in their order.
+            on_stage: Told how far it has come; None shows it on a terminal's stderr.
+
+        Guarantees:
+            A record's features are a function of that record alone. A promise about one record of the set therefore
+            holds on its features as it does without them, if the maps were chosen without looking at the records;
+            that of `mc.features.Own` is declared by whoever gives it.
+        """
+        parts = Parts(self.features, self.test_features)
+        with shown(on_stage) as tell:
+            found = applied(maps_of(maps), parts, self.image_shape, tell)
+        return replace(
+            self,
+            features=found.parts.training,
+            test_features=found.parts.test,
+            image_shape=found.shape,
+            maps=(*self.maps, *found.maps),
+            optimum=None,
+        )
+
+    def partition(
+        self, rule: "str | Column | PartitionRule", nodes: "int | Sequence[str] | None" = None, seed: int = 0
+    ) -> Partition:
         """Shares the training examples out among nodes, each to exactly one.
 
         Args:
-            rule: A rule of `murmurcast.data.partition`, or the name of one: sorted, iid, shards, dirichlet, quantity.
-            nodes: How many nodes.
-            seed: Of the rule's draws; "sorted" draws nothing.
+            rule: A rule of `murmurcast.data.partition`, or the name of one: sorted, iid, shards, dirichlet, quantity,
+                or column, where every record already belongs to a node.
+            nodes: How many nodes, or their names in the order of the network: `network.names`. With "column" it may
+                be left out: the names are then those of the column, sorted.
+            seed: Of the rule's draws; "sorted" and "column" draw nothing.
         """
         return make_partition(self, rule, nodes, seed)
 
@@ -142,19 +194,10 @@ def from_pool(
         test_fraction: Between 0 and 1.
         seed: Of the shuffle.
     """
-    _check.fraction(test_fraction=test_fraction)
-    _check.at_least(0, seed=seed)
     features = checked_features("features", features)  # before the shuffle: an error names the row as it was given
     targets = checked_targets("targets", targets, classes)
     _same_length("features", features, "targets", targets)
-    order = np.random.default_rng([seed, _SPLIT]).permutation(len(features))
-    kept = len(features) - round(test_fraction * len(features))
-    if not 0 < kept < len(features):
-        raise Error(
-            f"test_fraction {test_fraction:g} of {len(features)} examples leaves one part empty",
-            hint="choose a fraction nearer to a half, or bring more examples",
-        )
-    training, test = order[:kept], order[kept:]
+    training, test = split_rows(len(features), test_fraction, seed)
     return Dataset(
         name=name,
         features=_taken(features, training),
@@ -167,15 +210,37 @@ def from_pool(
     )
 
 
-def with_origin(dataset: Dataset, labels_from: LabelSource, scaled: bool = False) -> Dataset:
-    """The same set, and where its labels and its scale come from; what was checked is not checked again."""
+def split_rows(examples: int, test_fraction: float, seed: int) -> tuple[Numbers, Numbers]:
+    """The rows of the training part and of the test part, by their number and the seed only."""
+    _check.fraction(test_fraction=test_fraction)
+    _check.at_least(0, seed=seed)
+    order = np.random.default_rng([seed, _SPLIT]).permutation(examples)
+    kept = examples - round(test_fraction * examples)
+    if not 0 < kept < examples:
+        raise Error(
+            f"test_fraction {test_fraction:g} of {examples} examples leaves one part empty",
+            hint="choose a fraction nearer to a half, or bring more examples",
+        )
+    return order[:kept], order[kept:]
+
+
+def with_origin(dataset: Dataset, labels_from: LabelSource, image_shape: ImageShape | None = None) -> Dataset:
+    """The same set, where its labels come from, and what its rows are; what was checked is not checked again."""
     known = copy(dataset)
     object.__setattr__(known, "labels_from", labels_from)
-    object.__setattr__(known, "scaled", scaled)
+    object.__setattr__(known, "image_shape", image_shape)
     return known
 
 
-def _taken(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+def _as_before(dataset: Dataset, old: Dataset) -> Dataset:
+    """The same set, with all that was known of the one it comes from."""
+    known = with_origin(dataset, old.labels_from, old.image_shape)
+    object.__setattr__(known, "scaled", old.scaled)
+    object.__setattr__(known, "maps", old.maps)
+    return known
+
+
+def _taken(array: NDArray[Any], rows: Numbers) -> NDArray[Any]:
     part = array[rows]
     part.flags.writeable = False
     return part
@@ -242,6 +307,19 @@ def _numbers(name: str, value: ArrayLike) -> NDArray[Any]:
 def _same_length(one: str, first: NDArray[Any], other: str, second: NDArray[Any]) -> None:
     if len(first) != len(second):
         raise Error(f"{one} has {len(first)} rows, {other} has {len(second)}", hint="give one target per example")
+
+
+def _checked_shape(shape: object, columns: int) -> ImageShape | None:
+    if shape is None:
+        return None
+    if isinstance(shape, tuple | list) and len(shape) == 2 and all(isinstance(side, int) for side in shape):
+        height, width = shape
+        if min(height, width) > 0 and height * width == columns:
+            return height, width
+    raise Error(
+        f"image_shape is {shape}, and examples have {columns} numbers",
+        hint="give height and width, whose product is the number of pixels: (28, 28) for 784",
+    )
 
 
 def _names(classes: int | None, names: tuple[str, ...]) -> tuple[str, ...]:

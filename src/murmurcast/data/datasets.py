@@ -10,14 +10,17 @@ from murmurcast import _check
 from murmurcast._progress import Stage
 from murmurcast.data import sources
 from murmurcast.data.base import Dataset, Features, from_pool, with_origin
+from murmurcast.data.features.base import ImageShape
 from murmurcast.data.files import FORMATS, from_file, required_path
 from murmurcast.data.idx import Bytes
 from murmurcast.data.labels import Label
-from murmurcast.data.partition import Dirichlet, Iid, Partition, PartitionRule, QuantitySkew, Shards, Sorted
+from murmurcast.data.memory import from_arrays, from_frame
+from murmurcast.data.partition import Column, Dirichlet, Iid, Partition, PartitionRule, QuantitySkew, Shards, Sorted
 from murmurcast.data.synthetic import least_squares, logistic
 from murmurcast.errors import Error
 
 __all__ = [
+    "Column",
     "Dataset",
     "Dirichlet",
     "Iid",
@@ -28,7 +31,9 @@ __all__ = [
     "Sorted",
     "digits",
     "fashion_mnist",
+    "from_arrays",
     "from_file",
+    "from_frame",
     "least_squares",
     "load",
     "logistic",
@@ -81,7 +86,7 @@ def digits() -> Dataset:
     with gzip.open(Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz", "rt", encoding="utf-8") as file:
         table = np.loadtxt(file, delimiter=",")
     pixels, labels = (table[:, :-1] / 16).astype(np.float32), table[:, -1].astype(np.int32)
-    return with_origin(from_pool("digits", pixels, labels, classes=10), "built in")
+    return with_origin(from_pool("digits", pixels, labels, classes=10), "built in", (8, 8))
 
 
 _NAMED: dict[str, Callable[[], Dataset]] = {"digits": digits, "least-squares": least_squares, "logistic": logistic}
@@ -97,6 +102,8 @@ def load(
     classes: int | None = None,
     on_stage: Stage | None = None,
     folder: Path | str | None = None,
+    image_shape: ImageShape | None = None,
+    node_column: str | None = None,
 ) -> Dataset:
     """A set by its name, or from the file at a path.
 
@@ -106,10 +113,13 @@ def load(
         classes: Of a file, instead of labels: how many there can be, 0 to classes - 1.
         on_stage: Called with a few words on the work; None shows them on a terminal's stderr.
         folder: Where the files of MNIST and Fashion-MNIST are looked for first. Paths do not start there.
+        image_shape: Of a file: (height, width), as in `from_file`.
+        node_column: Of a table: the column that names every record's node, as in `from_file`.
     """
     required_path(name)
     if name in NAMES:
-        for key, value in (("labels", labels), ("classes", classes)):
+        of_files = {"labels": labels, "classes": classes, "image_shape": image_shape, "node_column": node_column}
+        for key, value in of_files.items():
             if value is not None:
                 raise Error(
                     f'{key} has no meaning with the set "{name}", whose labels are public', hint=f"remove {key}"
@@ -119,7 +129,7 @@ def load(
     if name in _NAMED:
         return _NAMED[str(name)]()
     if Path(name).suffix in FORMATS or isinstance(name, Path) or os.path.exists(name):
-        return from_file(name, labels=labels, classes=classes)
+        return from_file(name, labels=labels, classes=classes, image_shape=image_shape, node_column=node_column)
     raise Error(f'"{name}" is not a data set', hint=_check.nearest(name, NAMES) + _FILES_TOO)
 
 
@@ -136,6 +146,7 @@ def _images(
         classes=10,
         label_names=names,
         labels_from="built in",
+        image_shape=(images.x_train.shape[1], images.x_train.shape[2]),
     )
 
 

@@ -4,6 +4,7 @@ import csv
 import os
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._files import UNREADABLE
-from murmurcast.data.base import Dataset, from_pool, with_origin
+from murmurcast.data.base import Dataset, from_pool, split_rows, with_origin
+from murmurcast.data.features.base import ImageShape
+from murmurcast.data.holders import Holders, holder_names
 from murmurcast.data.labels import (
     Label,
     declared_labels,
@@ -31,11 +34,22 @@ _HINT = (
 )
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
+    """The training part as it was found, or the test part.
+
+    Attributes:
+        features: [examples, features].
+        targets: [examples] numbers, or strings.
+        classify: Whether targets are labels.
+        untyped: Whether labels are words whatever they stand for, as those of a table are.
+        holders: The node of every record, where a column names it.
+    """
+
     features: NDArray[Any]
-    targets: NDArray[Any]  # as found: numbers, or strings
+    targets: NDArray[Any]
     classify: bool
-    untyped: bool = False  # labels of a table, which are words whatever they stand for
+    untyped: bool = False
+    holders: Holders | None = None
 
 
 def from_file(
@@ -45,6 +59,8 @@ def from_file(
     classes: int | None = None,
     test_fraction: float = 0.2,
     seed: int = 0,
+    image_shape: ImageShape | None = None,
+    node_column: str | None = None,
 ) -> Dataset:
     """A set from a .npz, .csv or .parquet file.
 
@@ -61,6 +77,9 @@ def from_file(
         classes: Instead of labels, how many there can be: 0 to classes - 1.
         test_fraction: Cut off as the test part where the file has none.
         seed: Of the shuffle before that.
+        image_shape: (height, width), where every example is an image, pixel by pixel.
+        node_column: Of a table: the column that names the node each record belongs to, for the partition "column". It
+            is no feature.
     """
     declared = declared_labels(labels, classes)
     path = required_path(path)
@@ -69,13 +88,14 @@ def from_file(
     if path.suffix not in readers:
         raise Error(f"{path} is not a format of data", hint=_HINT)
     try:
-        parts = readers[path.suffix](path)
+        parts = readers[path.suffix](path, node_column)
     except Error:
         raise
     except UNREADABLE as problem:
         raise Error(f"{path} cannot be read as {path.suffix}: {_check.short(problem)}", hint=_HINT) from None
     try:
-        return _assembled(path.stem, parts, declared, test_fraction, seed)
+        found = assembled(path.stem, parts, declared, test_fraction, seed)
+        return found if image_shape is None else replace(found, image_shape=image_shape)
     except Error as problem:
         raise Error(f"{path}: {problem}", hint=problem.hint) from None
 
@@ -85,15 +105,15 @@ def required_path(path: object) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise Error(
             f"{type(path).__name__} is given, expected the name of a set or of a file",
-            hint='write a table to a file first: frame.to_csv("my.csv", index=False), then mc.datasets.load("my.csv"); '
-            "arrays go into mc.datasets.Dataset",
+            hint="a table in memory goes into mc.datasets.from_frame, arrays into mc.datasets.from_arrays",
         )
     return Path(path)
 
 
-def _assembled(
-    name: str, parts: list[_Part], declared: tuple[Label, ...] | None, test_fraction: float, seed: int
+def assembled(
+    name: str, parts: list[Part], declared: tuple[Label, ...] | None, test_fraction: float, seed: int
 ) -> Dataset:
+    """A set from its parts, labels as places among those that are declared, or that occur."""
     classes: int | None = None
     names: tuple[str, ...] = ()
     targets = [part.targets for part in parts]
@@ -125,7 +145,13 @@ def _assembled(
             classes=classes,
             label_names=names,
         )
-    return with_origin(found, "records" if declared is None and classes is not None else "declared")
+    found = with_origin(found, "records" if declared is None and classes is not None else "declared")
+    if parts[0].holders is None:
+        return found
+    if len(parts) == 1:
+        training, test = split_rows(len(parts[0].features), test_fraction, seed)
+        return replace(found, holders=parts[0].holders.cut(training, test))
+    return replace(found, holders=parts[0].holders)
 
 
 def _encoded(
@@ -139,12 +165,17 @@ def _encoded(
     return declared, placed
 
 
-def _typed(parts: list[_Part]) -> list[NDArray[Any]]:
+def _typed(parts: list[Part]) -> list[NDArray[Any]]:
     """Labels by what all of them look like; a declaration says so instead, whatever the records look like."""
     return [whole_numbers_or_words(part.targets) if part.untyped else part.targets for part in parts]
 
 
-def _read_npz(path: Path) -> list[_Part]:
+def _read_npz(path: Path, node_column: str | None) -> list[Part]:
+    if node_column is not None:
+        raise Error(
+            f'{path} has no columns, so none can be "{node_column}"',
+            hint="use a table, .csv or .parquet; in Python mc.datasets.from_arrays(x, y, nodes=[...])",
+        )
     with path.open("rb") as stream:
         archive = np.load(stream, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
@@ -161,7 +192,7 @@ def _read_npz(path: Path) -> list[_Part]:
     return parts
 
 
-def _part(path: Path, x_name: str, x: NDArray[Any], y_name: str, y: NDArray[Any]) -> _Part:
+def _part(path: Path, x_name: str, x: NDArray[Any], y_name: str, y: NDArray[Any]) -> Part:
     if y.dtype.kind == "S":
         y = np.char.decode(y, "utf-8")
     if y.dtype.kind not in "fiubU":
@@ -177,10 +208,10 @@ def _part(path: Path, x_name: str, x: NDArray[Any], y_name: str, y: NDArray[Any]
         raise Error(f"{path}: {x_name} has {len(x)} rows, {y_name} {len(y)}", hint="give one label or value per row")
     if 0 in x.shape:
         raise Error(f"{path}: {x_name} has shape {x.shape}: no data", hint="give at least one example and one feature")
-    return _Part(x, y, y.dtype.kind != "f")
+    return Part(x, y, y.dtype.kind != "f")
 
 
-def _read_csv(path: Path) -> list[_Part]:
+def _read_csv(path: Path, node_column: str | None) -> list[Part]:
     import pandas as pd
 
     with path.open(newline="", encoding="utf-8-sig") as stream:
@@ -188,7 +219,8 @@ def _read_csv(path: Path) -> list[_Part]:
     if not header:
         raise Error(f"{path} is empty", hint=_HINT)
     target = _target_column(path, header)
-    text = {header.index(target): str} if target.lower() == "label" else {}
+    words = [target] if target.lower() == "label" else []
+    text = {header.index(column): str for column in (*words, node_column) if column in header}
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # longer lines than the header: never cut them
         try:
@@ -211,10 +243,10 @@ def _read_csv(path: Path) -> list[_Part]:
         except pd.errors.EmptyDataError:
             raise Error(f"{path} has a header and no line", hint="give one line per example") from None
     frame.columns = header
-    return [_from_table(path, frame, target)]
+    return [from_table(str(path), frame, target, node_column)]
 
 
-def _read_parquet(path: Path) -> list[_Part]:
+def _read_parquet(path: Path, node_column: str | None) -> list[Part]:
     import pandas as pd
 
     if find_spec("pyarrow") is None:
@@ -222,7 +254,7 @@ def _read_parquet(path: Path) -> list[_Part]:
     with path.open("rb") as stream:
         frame = pd.read_parquet(stream, engine="pyarrow")
     frame.columns = [str(column).strip() for column in frame.columns]
-    return [_from_table(path, frame, _target_column(path, list(frame.columns)))]
+    return [from_table(str(path), frame, _target_column(path, list(frame.columns)), node_column)]
 
 
 def _target_column(path: Path, columns: list[str]) -> str:
@@ -238,19 +270,37 @@ def _target_column(path: Path, columns: list[str]) -> str:
     return found[0]
 
 
-def _from_table(path: Path, frame: Any, target: str) -> _Part:
+def from_table(
+    path: str, frame: Any, target: str, node_column: str | None = None, classify: bool | None = None
+) -> Part:
+    """Features and targets of a pandas table, in which every other column is a feature.
+
+    Args:
+        path: What to call it in errors.
+        frame: The table.
+        target: The column to predict.
+        node_column: The column that names every record's node.
+        classify: Whether the target is a label; None says so by its name, "label" or "target".
+    """
     if not len(frame):
         raise Error(f"{path} has no line of data", hint="give one line per example")
-    others = [column for column in frame.columns if column != target]
+    holders = None
+    if node_column is not None:
+        if node_column == target or node_column not in frame.columns:
+            raise Error(f'{path} has no column "{node_column}" beside {target}', hint="check the column of the nodes")
+        holders = Holders(node_column, holder_names(node_column, frame[node_column]))
+    others = [column for column in frame.columns if column not in (target, node_column)]
+    if not others:
+        raise Error(f"{path} has no column of features", hint="add at least one column of numbers")
     features = np.empty((len(frame), len(others)), dtype=np.float32)
     for place, column in enumerate(others):
         features[:, place] = _column(path, frame[column], column)
-    if target.lower() == "target":
-        return _Part(features, _column(path, frame[target], target), False)
-    return _Part(features, _words(path, frame[target]), True, untyped=True)
+    if (target.lower() != "target") if classify is None else classify:
+        return Part(features, _words(path, frame[target]), True, untyped=True, holders=holders)
+    return Part(features, _column(path, frame[target], target), False, holders=holders)
 
 
-def _column(path: Path, column: Any, name: str) -> NDArray[np.float32]:
+def _column(path: str, column: Any, name: str) -> NDArray[np.float32]:
     """A column of finite numbers; otherwise an error that names the first cell at fault."""
     import pandas as pd
 
@@ -272,7 +322,7 @@ def _column(path: Path, column: Any, name: str) -> NDArray[np.float32]:
     return np.asarray(small)
 
 
-def _words(path: Path, column: Any) -> NDArray[np.str_]:
+def _words(path: str, column: Any) -> NDArray[np.str_]:
     """Labels as they are written; none is left out."""
     words = np.array([str(value).strip() for value in column], dtype=np.str_)
     blank = column.isna().to_numpy() | (words == "")

@@ -4,6 +4,7 @@ A rule is a small frozen object; `deal` gives every node its rows. Every example
 seed always gives the same rows.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
@@ -12,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast import _check
+from murmurcast.data.features.catalogue import in_words
 from murmurcast.data.fingerprint import sha256_of
+from murmurcast.data.holders import Holders
 from murmurcast.errors import Error
 
 if TYPE_CHECKING:
@@ -157,6 +160,30 @@ class QuantitySkew:
         return list(np.split(generator.permutation(len(targets)), cuts))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """Every record belongs to a node already, and a column of the data names it: nothing is dealt.
+
+    Args:
+        column: What that column is called; None takes the one that the set was loaded with.
+    """
+
+    kind: Literal["column"] = "column"
+    column: str | None = None
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    def holders(self, dataset: "Dataset") -> Holders:
+        """The node of every record."""
+        if dataset.holders is None or self.column not in (None, dataset.holders.column):
+            has = "none is known" if dataset.holders is None else f'the set has "{dataset.holders.column}"'
+            raise Error(
+                f'the partition "column" needs a column that names the node of every record, and {has}',
+                hint='name it when the data is loaded: mc.datasets.load("my.csv", node_column="site"); in a file '
+                'data.partition = {kind = "column", column = "site"}',
+            )
+        return dataset.holders
+
+
 _RULES: dict[str, type[Sorted | Iid | Shards | Dirichlet | QuantitySkew]] = {
     "sorted": Sorted,
     "iid": Iid,
@@ -166,9 +193,9 @@ _RULES: dict[str, type[Sorted | Iid | Shards | Dirichlet | QuantitySkew]] = {
 }
 
 
-def kind_of(rule: PartitionRule) -> str:
+def kind_of(rule: PartitionRule | Column) -> str:
     """The name of a rule of these; "own" for any other, also for one derived from these: it may do anything."""
-    return next((name for name, known in _RULES.items() if type(rule) is known), "own")
+    return next((name for name, known in (*_RULES.items(), ("column", Column)) if type(rule) is known), "own")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -179,16 +206,19 @@ class Partition:
         dataset: The set that is shared out.
         rule: How.
         rows: One read-only array of row numbers per node; every training example is in exactly one of them.
+        names: What the nodes are called; their numbers where nothing is said.
     """
 
     dataset: "Dataset"
-    rule: PartitionRule
+    rule: PartitionRule | Column
     rows: tuple[Rows, ...]
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(_frozen(part) for part in self.rows))
+        object.__setattr__(self, "names", _check.node_names(len(self.rows), self.names))
         if not all(len(part) for part in self.rows):
-            bare = next(node for node, part in enumerate(self.rows) if not len(part))
+            bare = next(name for name, part in zip(self.names, self.rows, strict=True) if not len(part))
             raise Error(f"node {bare} holds no example", hint="use fewer nodes or another rule")
         used = np.sort(np.concatenate(self.rows)) if self.rows else np.empty(0)
         if not np.array_equal(used, np.arange(len(self.dataset.targets))):
@@ -218,23 +248,27 @@ class Partition:
 
     @cached_property
     def sha256(self) -> str:
-        """Of the training records and of who holds which: a secret, where the records are (`runs.commitment`)."""
-        return sha256_of((self.dataset.features, self.dataset.targets, *self.rows))
+        """Of the training records, their maps and who holds which: a secret, where they are (`runs.commitment`)."""
+        maps = " ".join(in_words(one) for one in self.dataset.maps)
+        described = (np.frombuffer(maps.encode(), np.uint8),) if maps else ()
+        return sha256_of((self.dataset.features, self.dataset.targets, *self.rows, *described))
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What may surprise: labels that nodes lack, and sizes far apart. Empty where there is nothing."""
-        return (*_missing_labels(self.table), *_unequal_sizes(self.sizes))
+        return (*_missing_labels(self.table, self.names), *_unequal_sizes(self.sizes, self.names))
 
     def as_text(self) -> str:
         """A plain table of labels by node, abbreviated where there are many of either."""
         names = self.dataset.label_names
         counts = self.table[:, : len(names)]  # for regression no column but the sizes
         lines = [["node", *(name[:_NAME_SHOWN] for name in names), "all"]]
-        shown = _abbreviated([str(node) for node in range(self.nodes)], _NODES_SHOWN)
-        for node in shown:
-            cells = [*map(str, counts[int(node)]), str(self.sizes[int(node)])] if node != "..." else []
-            lines.append([node, *(cells or [""] * (len(names) + 1))])
+        for node in _abbreviated([str(node) for node in range(self.nodes)], _NODES_SHOWN):
+            if node == "...":
+                lines.append([node, *[""] * (len(names) + 1)])
+            else:
+                held = map(str, counts[int(node)])
+                lines.append([self.names[int(node)][:_NAME_SHOWN], *held, str(self.sizes[int(node)])])
         lines.append(["all", *map(str, counts.sum(axis=0)), str(self.sizes.sum())])
         lines = [[line[0], *_abbreviated(line[1:-1], _LABELS_SHOWN, line[0] != "..."), line[-1]] for line in lines]
         widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
@@ -243,19 +277,45 @@ class Partition:
         )
 
 
-def make_partition(dataset: "Dataset", rule: str | PartitionRule, nodes: int, seed: int = 0) -> Partition:
+def make_partition(
+    dataset: "Dataset", rule: str | PartitionRule | Column, nodes: int | Sequence[str] | None, seed: int = 0
+) -> Partition:
     """Shares the training examples of a set out among nodes; a string names a rule with its defaults."""
-    _check.at_least(1, nodes=nodes)
     _check.at_least(0, seed=seed)
     if isinstance(rule, str):
-        if rule not in _RULES:
-            raise Error(f'"{rule}" is not a rule of partition', hint=_check.nearest(rule, _RULES))
-        rule = _RULES[rule]()
-    nodes, examples = int(nodes), len(dataset.targets)
-    if nodes > examples:
-        raise Error(f"{examples} training examples are too few for {nodes} nodes", hint=f"use at most {examples} nodes")
-    rows = rule.deal(np.random.default_rng([seed, _PURPOSE]), dataset.targets, nodes)
-    return Partition(dataset=dataset, rule=rule, rows=tuple(rows))
+        if rule not in (*_RULES, "column"):
+            raise Error(f'"{rule}" is not a rule of partition', hint=_check.nearest(rule, (*_RULES, "column")))
+        rule = Column() if rule == "column" else _RULES[rule]()
+    if isinstance(rule, Column):
+        return _by_column(dataset, rule, nodes)
+    if nodes is None:
+        raise Error("how many nodes there are is not said", hint="partition(rule, nodes=network.nodes)")
+    names = () if isinstance(nodes, int | np.integer) or not isinstance(nodes, Sequence) else tuple(nodes)
+    count, examples = len(names) or nodes, len(dataset.targets)
+    _check.at_least(1, nodes=count)  # type: ignore[arg-type]
+    count = int(count)  # type: ignore[arg-type]
+    if count > examples:
+        raise Error(f"{examples} training examples are too few for {count} nodes", hint=f"use at most {examples} nodes")
+    rows = rule.deal(np.random.default_rng([seed, _PURPOSE]), dataset.targets, count)
+    return Partition(dataset=dataset, rule=rule, rows=tuple(rows), names=names)
+
+
+def _by_column(dataset: "Dataset", rule: Column, nodes: int | Sequence[str] | None) -> Partition:
+    """Records stay where they are; nodes are numbered in the order of their names, or as the caller lists them.
+
+    A network whose nodes only have numbers takes the names of the column.
+    """
+    holders = rule.holders(dataset)
+    names = holders.names
+    if isinstance(nodes, Sequence) and tuple(nodes) != _check.node_names(len(nodes), ()):
+        names = tuple(nodes)
+    count = len(nodes) if isinstance(nodes, Sequence) else nodes
+    if count is not None and count != len(names):
+        raise Error(
+            f'the column "{holders.column}" names {len(names)} nodes, and the network has {count}',
+            hint="give the network as many nodes as the column names",
+        )
+    return Partition(dataset=dataset, rule=rule, rows=tuple(holders.dealt(names)), names=names)
 
 
 def _abbreviated(items: list[str], most: int, marked: bool = True) -> list[str]:
@@ -279,21 +339,22 @@ def _frozen(values: Any) -> NDArray[np.int64]:
     return array
 
 
-def _missing_labels(table: NDArray[np.int64]) -> list[str]:
+def _missing_labels(table: NDArray[np.int64], names: Sequence[str]) -> list[str]:
     missing = (table == 0).sum(axis=1)
     lacking = np.flatnonzero(missing)
     nodes, labels = table.shape
     if len(lacking) <= _WARNED_ONE_BY_ONE:
-        return [f"node {node} has no examples of {missing[node]} of {labels} labels" for node in lacking]
+        return [f"node {names[int(node)]} has no examples of {missing[node]} of {labels} labels" for node in lacking]
     worst = int(missing.argmax())
     return [
         f"{len(lacking)} of {nodes} nodes lack at least one of {labels} labels; "
-        f"node {worst} lacks most: {missing[worst]}"
+        f"node {names[worst]} lacks most: {missing[worst]}"
     ]
 
 
-def _unequal_sizes(sizes: NDArray[np.int64]) -> list[str]:
+def _unequal_sizes(sizes: NDArray[np.int64], names: Sequence[str]) -> list[str]:
     low, high = int(sizes.argmin()), int(sizes.argmax())
     if sizes[high] < 2 * sizes[low] or sizes[high] - sizes[low] < 2:
         return []
-    return [f"sizes differ: node {low} has {sizes[low]} examples, node {high} has {sizes[high]}"]
+    few, many = f"node {names[low]} has {sizes[low]} examples", f"node {names[high]} has {sizes[high]}"
+    return [f"sizes differ: {few}, {many}"]

@@ -152,7 +152,7 @@ def obtain(recipe: Recipe, folder: Path | str | None = None, on_stage: Stage | N
     """
     if folder is not None and not Path(folder).is_dir():
         raise Error(f"the folder {folder} does not exist", hint="name the folder that holds the four IDX files")
-    with _shown(on_stage) as tell:
+    with shown(on_stage) as tell:
         reasons = []
         cache = cache_file(recipe)
         for name, fetch in _sources(recipe, folder, cache, tell):
@@ -175,9 +175,14 @@ def obtain(recipe: Recipe, folder: Path | str | None = None, on_stage: Stage | N
 
 def cache_file(recipe: Recipe) -> Path:
     """Where a set is kept once it was obtained."""
+    return cache_folder() / f"{recipe.name}.npz"
+
+
+def cache_folder() -> Path:
+    """Where what was obtained or computed is kept."""
     import pooch
 
-    return Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("murmurcast")) / f"{recipe.name}.npz"
+    return Path(os.environ.get(CACHE_VARIABLE) or pooch.os_cache("murmurcast"))
 
 
 def _sources(
@@ -380,7 +385,7 @@ class _Counter:
 
 
 @contextmanager
-def _shown(on_stage: Stage | None) -> Iterator[Stage]:
+def shown(on_stage: Stage | None) -> Iterator[Stage]:
     """Where stages are told: to the caller, on a terminal's stderr, or to nobody."""
     if on_stage is not None or not sys.stderr.isatty():
         yield on_stage or quiet

@@ -19,6 +19,7 @@ from murmurcast.experiments.schema import (
     AlgorithmSection,
     DataSection,
     NetworkSection,
+    OwnMap,
     PowerSection,
     PrivacySection,
     ProblemSection,
@@ -35,6 +36,8 @@ from murmurcast.privacy.certificate import PLAIN_BOUND
 from murmurcast.radio.settings import Radio
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from murmurcast.algorithms.base import Algorithm
     from murmurcast.algorithms.method import Method
     from murmurcast.data.base import Dataset
@@ -88,8 +91,10 @@ class Experiment(Section):
         except Error as problem:
             raise Error(f"[radio] {problem}", hint=problem.hint) from None
 
-    def build_partition(self, nodes: int, folder: Path = Path(), on_stage: Stage = quiet) -> "Partition":
-        """Who holds which part of the set, for so many nodes."""
+    def build_partition(
+        self, nodes: "int | Sequence[str]", folder: Path = Path(), on_stage: Stage = quiet
+    ) -> "Partition":
+        """Who holds which part of the set, for so many nodes, or for nodes with these names."""
         dataset = self.build_dataset(folder, on_stage)
         on_stage("sharing the data out")
         section = self._data()
@@ -108,6 +113,8 @@ class Experiment(Section):
             "ball": section.radius,
             "box": section.box,
         }
+        if section.bias is not None and section.kind != "softmax":
+            raise Error(f'problem.bias has no meaning with kind "{section.kind}"', hint="remove problem.bias")
         if section.kind == "quadratic":
             self._forbid_examples()
             if privacy.unit == "record":
@@ -118,9 +125,13 @@ class Experiment(Section):
         from murmurcast.problems.ridge import RidgeRegression
         from murmurcast.problems.softmax import SoftmaxRegression
 
-        partition = self.build_partition(nodes, folder, on_stage)
-        make = SoftmaxRegression if section.kind == "softmax" else RidgeRegression
-        problem = make(data=partition, l2=section.l2, batch=section.batch, **common)
+        partition = self.build_partition(self.network.names or nodes, folder, on_stage)
+        common |= {"data": partition, "l2": section.l2, "batch": section.batch}
+        problem: Problem
+        if section.kind == "softmax":
+            problem = SoftmaxRegression(**common, bias=1.0 if section.bias is None else section.bias)
+        else:
+            problem = RidgeRegression(**common)
         self._require_known(problem)
         return problem
 
@@ -146,11 +157,12 @@ class Experiment(Section):
         if network is None:
             on_stage("building the network")
             network = build_network(self.network, radio, folder)
+        problem = problem or self._planned_problem(network.nodes, folder, on_stage)
         privacy, schedule = self.privacy, self.schedule
         noise = schedule.noise_to_step
         return Setup(
-            network=network,
-            problem=problem or self._planned_problem(network.nodes, folder, on_stage),
+            network=_named_as(network, problem),
+            problem=problem,
             budget=Budget(**privacy.model_dump(include=_BUDGET_KEYS)),
             schedule=Schedule(
                 **schedule.model_dump(exclude={"noise_to_step"}),
@@ -201,6 +213,12 @@ class Experiment(Section):
             return (*lines, "gradients are not clipped: every epsilon is nominal, and nothing is promised")
         sampled = self.problem.batch is not None and not self._method.reason and self._method.sends
         return (*lines, PLAIN_BOUND) if sampled else lines
+
+    @property
+    def has_own_maps(self) -> bool:
+        """Whether [data] names a feature map of the user's own: building the data then runs its code."""
+        maps = None if self.data is None else self.data.features
+        return isinstance(maps, list) and any(isinstance(one, OwnMap) for one in maps)
 
     @property
     def promised_data(self) -> DataFacts | None:
@@ -313,6 +331,12 @@ class Experiment(Section):
                 f"{found.max():g} examples",
                 hint="remove privacy.examples_per_node: it follows from the data",
             )
+
+
+def _named_as(network: Network, problem: "ProblemFacts") -> Network:
+    """The network with the names that the data gives its nodes, where it has none of its own."""
+    names = getattr(getattr(problem, "data", None), "names", ())
+    return network if network.is_named or not names else network.named(names)
 
 
 def _per_node(examples: int | list[int], found: FloatArray) -> FloatArray:

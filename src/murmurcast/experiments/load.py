@@ -12,13 +12,17 @@ from murmurcast import _check
 from murmurcast.algorithms import registry
 from murmurcast.errors import Error
 from murmurcast.experiments.build import Experiment
-from murmurcast.experiments.schema import Gain, PartitionRule
+from murmurcast.experiments.schema import FeatureMap, Gain, PartitionRule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_FILE_BYTES = 16 * 2**20
-_UNIONS: "dict[tuple[Any, ...], Any]" = {("network", "gain"): Gain, ("data", "partition"): PartitionRule}
+_UNIONS: "dict[tuple[Any, ...], Any]" = {
+    ("network", "gain"): Gain,
+    ("data", "partition"): PartitionRule,
+    ("data", "features"): FeatureMap,
+}
 MAX_DEPTH = 32  # levels of a file; its own sections have four
 # tomllib takes time and memory that grow with the square of a key's parts.
 _DEEP_KEY = re.compile(rf"(?<![^\s.,=\[\]{{}}#])(?:[^\s.,=\[\]{{}}#]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}")
@@ -162,7 +166,7 @@ def _models(union: Any) -> dict[str, Any]:
 def _known_keys(path: tuple[int | str, ...]) -> list[str]:
     """The keys that may stand at a place of the file."""
     if path[:2] in _UNIONS:
-        return list(_models(_UNIONS[path[:2]])[str(path[2])].__dataclass_fields__)
+        return list(_models(_UNIONS[path[:2]])[str(path[-1])].__dataclass_fields__)
     if not path:
         return list(Experiment.model_fields)
     annotation = Experiment.model_fields[str(path[0])].annotation

@@ -27,11 +27,16 @@ _SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topolog
 
 
 def build_network(section: NetworkSection, radio: Radio | None, folder: Path = Path()) -> Network:
-    """The network of a section; `folder` is where a relative `network.file` starts.
+    """The network of a section, its nodes named as it says; `folder` is where a relative `network.file` starts.
 
     With a radio its power is the nodes', its carrier that of gains with path loss, and its trace says the links.
     """
-    section = _with_radio(section, radio)
+    network = _from_source(_with_radio(section, radio), radio, folder)
+    return network if section.names is None else network.named(section.names)
+
+
+def _from_source(section: NetworkSection, radio: Radio | None, folder: Path) -> Network:
+    """By whatever says who hears whom."""
     sources = [name for name in ("gains", "file", "topology") if getattr(section, name) is not None]
     if radio is not None and radio.trace is not None:
         if sources:

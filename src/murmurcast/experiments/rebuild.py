@@ -121,6 +121,8 @@ class Rebuilder(NamedTuple):
             places = [] if place is None else [place]
         if not places:
             return _Found(None, f"{name} is not there")
+        if experiment.has_own_maps:
+            return _Found(None, "its feature map is not of the house, and no code that a folder names is run")
         try:
             return _Found(experiment.build_problem(nodes, places[0]))
         except Error as problem:
@@ -157,7 +159,8 @@ def _require_sizes(experiment: Experiment, run: Result) -> None:
         if _unpacked_bytes(path) > 64 * nodes * (nodes + 64) + 2**20:
             raise Error(f"{section.file} is too large for {nodes} nodes", hint="restore the run's folder")
     data = experiment.data
-    if data is not None and (data.examples or 1) * (data.features or 1) * (data.classes or 1) > _MAX_ENTRIES:
+    columns = data.features if data is not None and isinstance(data.features, int) else 1
+    if data is not None and (data.examples or 1) * (columns or 1) * (data.classes or 1) > _MAX_ENTRIES:
         raise Error(f"its made-up set has more than {_MAX_ENTRIES} numbers", hint="certify a smaller run")
 
 

@@ -1,12 +1,13 @@
 """What an experiment file may say, section by section: keys, types and defaults."""
 
-from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, create_model
 
 from murmurcast.algorithms.registry import DEFAULT
-from murmurcast.data.partition import Dirichlet, Iid, QuantitySkew, Shards, Sorted
+from murmurcast.data.features import Deskew, Hog, RandomConvolution, RandomFourier, Scattering, UnitNorm
+from murmurcast.data.partition import Column, Dirichlet, Iid, QuantitySkew, Shards, Sorted
 from murmurcast.network.gains import Constant, FreeSpace, Indoor, LogDistance, Rayleigh, Rician, Street, Uniform
 from murmurcast.network.weights import Z
 from murmurcast.planning.schedule import Decay, NoiseTiming
@@ -17,9 +18,39 @@ Gain = Annotated[
     Constant | Uniform | Rayleigh | Rician | LogDistance | FreeSpace | Indoor | Street, Field(discriminator="kind")
 ]
 PartitionRule = Annotated[
-    Sorted | Iid | Shards | Dirichlet | QuantitySkew,
+    Sorted | Iid | Shards | Dirichlet | QuantitySkew | Column,
     Field(discriminator="kind"),
     BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnMap:
+    """A feature map of the user's own: where it is, and the declaration that it is free of data."""
+
+    kind: Literal["own"] = "own"
+    map: str
+    declared: str = ""
+    sha256: str = ""
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+
+def _spelled_out(value: Any) -> Any:
+    """A word names a map with its defaults, and whatever says where its map is, is the user's own."""
+    if isinstance(value, str):
+        return {"kind": value}
+    return {"kind": "own", **value} if isinstance(value, dict) and "map" in value else value
+
+
+FeatureMap = Annotated[
+    Deskew | Hog | Scattering | RandomFourier | RandomConvolution | UnitNorm | OwnMap,
+    Field(discriminator="kind"),
+    BeforeValidator(_spelled_out),
+]
+# Of a synthetic set how many features there are, of any other what maps its examples go through.
+Features = Annotated[
+    Annotated[int, Tag("number")] | Annotated[list[FeatureMap], Tag("maps")],
+    Discriminator(lambda value: "number" if isinstance(value, int) else "maps"),
 ]
 Topology = Literal["diamond", "complete", "ring", "path", "star", "grid", "erdos-renyi", "geometric"]
 
@@ -45,6 +76,7 @@ class NetworkSection(Section):
     seed: int = 0
     gain: Gain | None = None
     power: float | list[float] = 1.0
+    names: list[str] | None = None
     normaliser: Literal["lazy", "max-degree"] | int = "lazy"
     z: Z | None = None
 
@@ -112,7 +144,8 @@ class DataSection(Section):
     mean: float | None = None
     std: float | None = None
     examples: int | None = None
-    features: int | None = None
+    features: Features | None = None
+    image_shape: list[int] | None = None
     labels: list[str | int] | None = None
     classes: int | None = None
     heterogeneity: float | None = None
@@ -123,6 +156,7 @@ class ProblemSection(Section):
 
     kind: Literal["softmax", "ridge", "quadratic"] = "softmax"
     l2: float = 0.0
+    bias: float | None = None
     batch: int | None = None
     clipping: Literal["node", "example", "none"] | None = None
     radius: float | None = None

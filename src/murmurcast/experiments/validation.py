@@ -36,10 +36,11 @@ def with_validation(problem: Examples) -> Examples:
         test_features=old.features[tested],
         test_targets=old.targets[tested],
         optimum=None,
+        holders=None,
     )
     ends = np.cumsum([len(rows) for rows in kept_rows])
     rows = tuple(np.split(np.arange(len(training)), ends[:-1]))
-    return replace(problem, data=Partition(dataset=dataset, rule=whole.rule, rows=rows))
+    return replace(problem, data=Partition(dataset=dataset, rule=whole.rule, rows=rows, names=whole.names))
 
 
 def _held_out(count: int) -> "np.typing.NDArray[np.bool_]":

@@ -30,14 +30,21 @@ class Network:
             must be able to reach every other. Kept as a `csr_array`.
         power: Transmit power budget of every node, one number or [nodes].
         positions: [nodes, 2] where the nodes stand, if known.
+        names: What the nodes are called, in tables and reports; their numbers where nothing is said.
     """
 
     gains: csr_array
     power: FloatArray
     positions: FloatArray | None = None
+    names: tuple[str, ...] = ()
 
     def __init__(
-        self, *, gains: ArrayLike | csr_array, power: ArrayLike = 1.0, positions: ArrayLike | None = None
+        self,
+        *,
+        gains: ArrayLike | csr_array,
+        power: ArrayLike = 1.0,
+        positions: ArrayLike | None = None,
+        names: Iterable[object] = (),
     ) -> None:
         links = _valid_links(gains)
         nodes = links.shape[0]
@@ -46,11 +53,21 @@ class Network:
         set_(self, "gains", links)
         set_(self, "power", _check.per_node(nodes, power=power))
         set_(self, "positions", None if positions is None else _valid_positions(positions, nodes))
+        set_(self, "names", _check.node_names(nodes, names))
 
     @property
     def nodes(self) -> int:
         """How many nodes there are (K)."""
         return int(self.gains.shape[0])
+
+    @property
+    def is_named(self) -> bool:
+        """Whether nodes have names besides their numbers."""
+        return self.names != _check.node_names(self.nodes, ())
+
+    def named(self, names: Iterable[object]) -> "Network":
+        """The same network with other names for its nodes."""
+        return Network(gains=self.gains, power=self.power, positions=self.positions, names=names)
 
     @property
     def links(self) -> int:
@@ -139,7 +156,7 @@ class Network:
     def from_networkx(
         cls, graph: "nx.Graph[Any]", *, gain: "GainModel | None" = None, power: ArrayLike | None = None, seed: int = 0
     ) -> Self:
-        """Any networkx graph, its nodes numbered in the graph's own order.
+        """Any networkx graph, its nodes numbered in the graph's own order and called as they are there.
 
         Args:
             graph: Edges carry `gain`, unless a model is given; an undirected edge gives both directions the same gain.
@@ -155,7 +172,8 @@ class Network:
             power = np.array([graph.nodes[node].get("power", 1.0) for node in graph])
         pairs = [(number[u], number[v]) for u, v in graph.edges()]
         if gain is not None:
-            return cls.from_links(len(number), pairs, gain=gain, power=power, positions=positions, seed=seed)
+            drawn = cls.from_links(len(number), pairs, gain=gain, power=power, positions=positions, seed=seed)
+            return cls(gains=drawn.gains, power=drawn.power, positions=drawn.positions, names=graph)
         values = [data.get("gain") for _, _, data in graph.edges(data=True)]
         if any(value is None for value in values):
             raise Error("an edge of the graph has no gain", hint="set its 'gain' attribute, or pass a gain model")
@@ -164,17 +182,16 @@ class Network:
         if not graph.is_directed():
             links, weights = np.concatenate([links, links[:, ::-1]]), np.concatenate([weights, weights])
         shape = (len(number), len(number))
-        return cls(
-            gains=csr_array((weights, (links[:, 0], links[:, 1])), shape=shape), power=power, positions=positions
-        )
+        gains = csr_array((weights, (links[:, 0], links[:, 1])), shape=shape)
+        return cls(gains=gains, power=power, positions=positions, names=graph)
 
     def to_networkx(self) -> "nx.DiGraph[int]":
-        """A directed graph with `gain` on its edges, `power` and (if known) `pos` on its nodes."""
+        """A directed graph with `gain` on its edges, `power`, `name` and (if known) `pos` on its nodes."""
         import networkx as nx
 
         graph: nx.DiGraph[int] = nx.DiGraph()
         for node in range(self.nodes):
-            graph.add_node(node, power=float(self.power[node]))
+            graph.add_node(node, power=float(self.power[node]), name=self.names[node])
             if self.positions is not None:
                 graph.nodes[node]["pos"] = tuple(float(x) for x in self.positions[node])
         sender, receiver = self.gains.nonzero()

@@ -285,7 +285,8 @@ def _by_node(run: Result, model: str, title: str, columns: "list[_Column]", note
         final = run.final(f"{model}_{kind}").mean(axis=0)
         order = np.argsort(-final if kind != "accuracy" else final, kind="stable")[:_WORST].tolist()
         note = f"The {_WORST} nodes of {ledger.nodes(run)} with the worst {model} {kind}. {note}"
-    rows: list[Row] = [(str(node), *(_entry(column, node) for column in columns)) for node in order]
+    names = dict(enumerate(run.node_names))
+    rows: list[Row] = [(names.get(node, str(node)), *(_entry(column, node) for column in columns)) for node in order]
     return Table(title, ("node", *(column.heading for column in columns)), tuple(rows), note)
 
 

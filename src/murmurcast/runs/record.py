@@ -16,6 +16,7 @@ from murmurcast.algorithms.base import Algorithm, Round
 from murmurcast.algorithms.promise import why_nothing as why_nothing
 from murmurcast.algorithms.side_vectors import setup_uses
 from murmurcast.data.assumptions import assumptions
+from murmurcast.data.partition import Partition
 from murmurcast.engine import check, draws, node, noise
 from murmurcast.engine.train import Record
 from murmurcast.planning.plan import Plan
@@ -190,7 +191,8 @@ def info(
         "algorithm": algorithm.name,
         "settings": dict(algorithm.settings),
         "rounds": [one.name for one in algorithm.rounds],
-        "problem": {"kind": type(problem).__name__, "nodes": problem.nodes, "dim": problem.dim},
+        "problem": {"kind": type(problem).__name__, "nodes": problem.nodes, "dim": problem.dim}
+        | _names(algorithm, problem),
         "epochs": algorithm.epochs,
         "channel_uses_per_epoch": algorithm.channel_uses,
         "setup_uses": _setup_uses(algorithm, problem),
@@ -217,6 +219,14 @@ def info(
         "machine": {"system": platform.system(), "kind": platform.machine(), "cores": os.cpu_count()},
         "commit": _commit(),
     }
+
+
+def _names(algorithm: Algorithm, problem: Problem) -> dict[str, list[str]]:
+    """What the nodes are called, where they have names besides their numbers: the network's, or those of the data."""
+    network, held = algorithm.setup.network, getattr(problem, "data", None)
+    if not network.is_named and isinstance(held, Partition):
+        network = network.named(held.names)
+    return {"names": list(network.names)} if network.is_named else {}
 
 
 def _setup_uses(algorithm: Algorithm, problem: Problem) -> float | None:

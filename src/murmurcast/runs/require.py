@@ -4,7 +4,7 @@ import numpy as np
 
 from murmurcast import _check
 from murmurcast.algorithms.base import Algorithm
-from murmurcast.data.assumptions import require_public_labels
+from murmurcast.data.assumptions import require_declared_maps, require_public_labels
 from murmurcast.data.partition import Partition
 from murmurcast.engine import secure
 from murmurcast.errors import Error
@@ -113,10 +113,12 @@ def require_planned_for(algorithm: Algorithm, problem: Problem) -> None:
             f"the network has {plan.network.nodes} nodes, the problem {problem.nodes}",
             hint="partition the data for as many nodes as the network has",
         )
+    _require_same_names(algorithm, problem)
     clip.require_unit(plan.budget.unit)
     plan.sensitivity  # noqa: B018 - refuses more records per person than a node averages over, before the work
     if promises_about_data(algorithm, problem):
         require_public_labels(data_facts(problem), _name_of_data(problem))
+        require_declared_maps(data_facts(problem))
     if plan.problem is problem:
         return
     if secure.is_secure(plan) and not _counted_alike(plan.problem, problem):
@@ -142,6 +144,19 @@ def require_planned_for(algorithm: Algorithm, problem: Problem) -> None:
                 "the plan was made for other numbers of examples per node",
                 hint="plan for this problem: mc.plan(network, problem, ...)",
             )
+
+
+def _require_same_names(algorithm: Algorithm, problem: Problem) -> None:
+    """Where both the network and the data name the nodes, they agree: otherwise records would sit at the wrong node."""
+    network, held = algorithm.setup.network, getattr(problem, "data", None)
+    if not isinstance(held, Partition) or not network.is_named or network.names == held.names:
+        return
+    if held.names != _check.node_names(held.nodes, ()):
+        raise Error(
+            f"the network's nodes are called {', '.join(network.names[:4])}, ..., those of the data "
+            f"{', '.join(held.names[:4])}, ...: not the same, or in another order",
+            hint="share the data out by the network's names: partition(rule, nodes=network.names)",
+        )
 
 
 def _name_of_data(problem: Problem) -> str:

@@ -73,6 +73,11 @@ class Outcome(NamedTuple):
         return np.asarray(values.take(-1, dims.index("epoch")))
 
     @property
+    def node_names(self) -> tuple[str, ...]:
+        """As of `Result`."""
+        return _node_names(self.info)
+
+    @property
     def left_by_method(self) -> tuple[str, ...]:
         """As of `Result`."""
         return _left_by_method({name: one.dims for name, one in self.metrics.variables.items()})
@@ -146,6 +151,11 @@ class Result:
         return str(self.info["name"])
 
     @property
+    def node_names(self) -> tuple[str, ...]:
+        """What the nodes are called: as in the network or in the data, or by their numbers."""
+        return _node_names(self.info)
+
+    @property
     def left_by_method(self) -> tuple[str, ...]:
         """Names of the metrics [seed, epoch, node] that a method's updates left, besides those that every run has."""
         return _left_by_method({str(name): values.dims for name, values in self.metrics.items()})
@@ -168,6 +178,15 @@ class Result:
         """The same, as it is written."""
         metrics, ledger = from_xarray(self.metrics), from_xarray(self.ledger)
         return Outcome(metrics, ledger, self.published, self.info, self.experiment, self.data_key)
+
+
+def _node_names(info: dict[str, Any]) -> tuple[str, ...]:
+    """Names that a file gives are used only where there is a printable one for every node."""
+    nodes, names = int(info["problem"]["nodes"]), info["problem"].get("names")
+    try:
+        return _check.node_names(nodes, names if isinstance(names, list) else ())
+    except Error:
+        return _check.node_names(nodes, ())
 
 
 def _require_metric(name: object, known: Iterable[Hashable]) -> None:
