@@ -138,6 +138,21 @@ def test_a_receiver_that_hears_too_little_keeps_its_own() -> None:
     np.testing.assert_array_equal(one.weights(np.array([1, 2])), np.broadcast_to(np.eye(NODES), (2, NODES, NODES)))
 
 
+@pytest.mark.parametrize("access", ["aligned", "own-slot", "referenced"])
+def test_the_units_of_models_decide_nothing(access: str) -> None:
+    """Models and noise a thousand times as large are sent a thousand times as softly; who is heard stays the same."""
+    weights = []
+    for unit in (1.0, 1000.0):
+        radio, where = Radio(access=access, noise_figure_db=65.0, fading="iid"), network()  # type: ignore[arg-type]
+        rng = np.random.default_rng(2)
+        split = Split(rng.uniform(0.2, 0.8, NODES), unit * rng.uniform(0.1, 1.0, (EPOCHS, NODES)), 6, 4, 3.0 * unit, 2)
+        one = RadioAir(where.gains, radio, physics(where, radio, split), 0, 2)
+        weights.append(one.weights(np.arange(1, EPOCHS + 1)))
+    np.testing.assert_allclose(weights[1], weights[0], atol=2e-5)
+    of_links = weights[0][:, network().gains.toarray().T > 0]
+    assert 0 < np.count_nonzero(of_links == 0) < of_links.size  # some hold, and not all
+
+
 def test_gains_are_those_of_the_epoch_and_the_two_directions_fade_alike() -> None:
     one = channel(access="own-slot", fading="jakes", speed_mps=30.0, **PERFECT)
     together, apart = one.weights(np.arange(1, EPOCHS + 1)), [one.weights(np.array([t]))[0] for t in (5, 1, 3)]

@@ -82,7 +82,8 @@ class Analog:
         return sent
 
     def _least(self, here: Reception) -> jax.Array:
-        return here.noise * self.radio.hold_below / self.radio.pilots
+        """Of a pilot's energy; relative to the noise of a pilot, so that the units of models do not matter."""
+        return 2 * here.pilot_std**2 * self.radio.hold_below
 
     def _wrong(self, here: Reception) -> jax.Array:
         passing = here.draws.normal(Purpose.WRONG_PILOT, here.receiver) * self.radio.compensation_error
