@@ -65,17 +65,18 @@ def facts_of(partition: Partition, *, own_model: bool = False) -> DataFacts:
     return DataFacts(kind_of(partition.rule), labels, dataset.classes or 0, dataset.scaled, own_model)
 
 
-def facts_of_section(data: Mapping[str, Any], problem_kind: str) -> DataFacts:
-    """Of the [data] of an experiment file as plain values, without the data."""
+def facts_of_section(data: Mapping[str, Any], problem: Mapping[str, Any]) -> DataFacts:
+    """Of the [data] and [problem] of an experiment file as plain values, without the data."""
     rule, labels = data.get("partition", "sorted"), data.get("labels")
     kind = rule.get("kind") if isinstance(rule, Mapping) else rule
     scaled = data.get("mean") is not None or data.get("std") is not None
     classes = len(labels) if isinstance(labels, list) else data.get("classes") or 0
-    if problem_kind == "ridge":
-        return DataFacts(str(kind), "values", 0, scaled)
+    own = problem.get("kind") == "model"
+    if problem.get("kind") == "ridge" or (own and problem.get("loss") == "squared-error"):
+        return DataFacts(str(kind), "values", 0, scaled, own)
     if Path(str(data.get("name"))).suffix not in FORMATS:
-        return DataFacts(str(kind), "built in", classes, scaled)
-    return DataFacts(str(kind), "declared" if classes else "records", classes, scaled)
+        return DataFacts(str(kind), "built in", classes, scaled, own)
+    return DataFacts(str(kind), "declared" if classes else "records", classes, scaled, own)
 
 
 def assumptions(facts: DataFacts, unit: str) -> tuple[str, ...]:

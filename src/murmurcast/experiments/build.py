@@ -15,6 +15,7 @@ from murmurcast.data.assumptions import DataFacts, facts_of_section, partition_w
 from murmurcast.errors import Error
 from murmurcast.experiments.data import load_dataset
 from murmurcast.experiments.network import build_network
+from murmurcast.experiments.problem import on_examples, require_keys
 from murmurcast.experiments.schema import (
     AlgorithmSection,
     DataSection,
@@ -102,6 +103,7 @@ class Experiment(Section):
     def build_problem(self, nodes: int, folder: Path = Path(), on_stage: Stage = quiet) -> "Problem":
         """The problem for so many nodes; loads the data it is about."""
         section, privacy = self.problem, self.privacy
+        require_keys(section)
         common: dict[str, Any] = {
             "clip": privacy.clip,
             "clipping": self._clipping,
@@ -115,12 +117,8 @@ class Experiment(Section):
             from murmurcast.problems.quadratic import Quadratic
 
             return Quadratic.random(nodes, 10 if section.dim is None else section.dim, seed=section.seed, **common)
-        from murmurcast.problems.ridge import RidgeRegression
-        from murmurcast.problems.softmax import SoftmaxRegression
-
         partition = self.build_partition(nodes, folder, on_stage)
-        make = SoftmaxRegression if section.kind == "softmax" else RidgeRegression
-        problem = make(data=partition, l2=section.l2, batch=section.batch, **common)
+        problem = on_examples(section, {"data": partition, "l2": section.l2, "batch": section.batch} | common)
         self._require_known(problem)
         return problem
 
@@ -204,7 +202,7 @@ class Experiment(Section):
         """What a promise rests on as to the data, without loading it; None where nothing is promised about data."""
         if self.data is None or self.problem.clipping == "none":
             return None
-        return facts_of_section(self.data.model_dump(), self.problem.kind)
+        return facts_of_section(self.data.model_dump(), self.problem.model_dump())
 
     @property
     def plan_warnings(self) -> tuple[str, ...]:
