@@ -29,14 +29,16 @@ def gradients(problem: mc.Model, model: jax.Array, mine: Any) -> list[NDArray[np
     return [np.asarray(of_one(mine.features[row], mine.targets[row]), np.float64) for row in range(int(mine.size))]
 
 
-def clipped_mean(problem: mc.Model, model: jax.Array, mine: Any, *, public: bool) -> NDArray[np.float64]:
+def clipped_mean(
+    problem: mc.Model, model: jax.Array, singles: list[NDArray[np.float64]], *, public: bool
+) -> NDArray[np.float64]:
     """A node's gradient, from single gradients."""
     point = np.asarray(model, np.float64)
     total = np.zeros_like(point)
-    for gradient in gradients(problem, model, mine):
+    for gradient in singles:
         whole = gradient if public else gradient + problem.l2 * point
         total += clipped(problem, whole)
-    return total / int(mine.size) + (problem.l2 * point if public else 0)
+    return total / len(singles) + (problem.l2 * point if public else 0)
 
 
 def clipped(problem: mc.Model, gradient: NDArray[np.float64]) -> NDArray[np.float64]:

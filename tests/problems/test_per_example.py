@@ -11,18 +11,17 @@ import murmurcast as mc
 from murmurcast.data.base import Dataset
 from murmurcast.problems import per_example
 from murmurcast.problems.modules.base import Converted
-from tests.problems.one_by_one import clipped_mean, node_data
+from tests.problems.one_by_one import clipped_mean, gradients, node_data
 
 Clipping = Literal["example", "layer", "none"]
-MLP, CNN = mc.modules.mlp(64, 10, hidden=(7, 5)), mc.modules.small_cnn(64, 10, channels=(3, 4), kernel=3, hidden=5)
-NORMED = mc.modules.small_cnn(64, 10, channels=(4, 4), kernel=2, hidden=5, groups=2)
+MLP = mc.modules.mlp(64, 10, hidden=(7, 5))
+CNN = mc.modules.small_cnn(64, 10, channels=(2, 4), kernel=2, hidden=5, groups=2)
 MODULES: dict[str, Any] = {
     "closed form": MLP,
     "softmax": mc.modules.softmax(64, 10),
     "relu": mc.modules.mlp(64, 10, hidden=(6,), activation="relu"),
     "autodiff": Converted(MLP.initialise, MLP.apply),  # hides what it is: the way of any module
     "cnn": CNN,
-    "cnn with group norm": NORMED,
 }
 
 
@@ -42,23 +41,25 @@ def test_sums_are_those_of_single_gradients(
         point = problem.start(jax.random.key(5)).astype(precision) * 3
         monkeypatch.setattr(per_example, "BLOCK_BYTES", 7 * 4 * max(problem.dim, 64))
         mine = node_data(problem, int(np.argmin(problem.data.sizes)), precision)
+        singles = gradients(problem, point, mine)
         for public in (True, False):
             take = problem.gradient_at_public if public else problem.gradient_at_private
-            expected = clipped_mean(problem, point, mine, public=public)
+            expected = clipped_mean(problem, point, singles, public=public)
             found = jax.jit(take)(point, mine, jax.random.key(0))
             assert found.dtype == precision
             np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("clipping", ["layer", "none"])
-@pytest.mark.parametrize("name", ["closed form", "autodiff", "cnn"])
+@pytest.mark.parametrize("name", ["closed form", "autodiff"])
 def test_layers_are_clipped_one_by_one(name: str, clipping: Clipping) -> None:
     problem = problem_of(MODULES[name], clipping=clipping, clip=0.2)
     point = problem.start(jax.random.key(5))
     mine = node_data(problem, 2)
+    singles = gradients(problem, point, mine)
     for public in (True, False):
         take = problem.gradient_at_public if public else problem.gradient_at_private
-        expected = clipped_mean(problem, point, mine, public=public)
+        expected = clipped_mean(problem, point, singles, public=public)
         found = jax.jit(take)(point, mine, jax.random.key(0))
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 

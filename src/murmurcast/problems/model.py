@@ -12,19 +12,31 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_batching import sequential_vmap
 
 from murmurcast import _check
 from murmurcast.errors import Error
 from murmurcast.problems import model_checks, per_example
 from murmurcast.problems.base import Metrics
 from murmurcast.problems.examples import OnExamples, Rows, TestPart, stacked
-from murmurcast.problems.losses import named_loss, outputs_for
+from murmurcast.problems.losses import OfOutputs, named_loss, outputs_for
 from murmurcast.problems.modules.base import Initialise, Module, Parameters, ParameterTree, ravel, tree_of
 from murmurcast.problems.modules.convert import as_module
 from murmurcast.problems.modules.dense import DenseStack
 from murmurcast.problems.per_example import Clips, Example, Loss, Predict
 
 _ROWS_PER_EVALUATION = 256  # of the test part, worked on at once
+
+
+class _OfModule(NamedTuple):
+    """The loss of one example by name; meets `Loss`, and is the same for the same module."""
+
+    module: Module
+    of: OfOutputs
+
+    def __call__(self, parameters: Parameters, example: Example, /) -> jax.Array:
+        """A scalar."""
+        return self.of(self.module.apply(parameters, example.features), example.target)
 
 
 class _Judged(NamedTuple):
@@ -77,7 +89,7 @@ class Model(OnExamples):
             object.__setattr__(self, "module", as_module(self.module, examples.features))
         self._tree  # noqa: B018 - checks itself
         if self.module is not None:
-            model_checks.require_outputs(self._of_module, self._tree, examples.features, outputs_for(dataset))
+            model_checks.require_outputs(self.module, self._tree, examples.features, outputs_for(dataset))
         model_checks.require_loss(self._loss, self._begin, examples)
         if self.predict is not None:
             model_checks.require_label(self.predict, self._begin, examples.features)
@@ -86,18 +98,15 @@ class Model(OnExamples):
     def _tree(self) -> ParameterTree:
         return tree_of(self._begin)
 
-    @property
-    def _of_module(self) -> Module:
-        return self.module
+    @cached_property
+    def _begin(self) -> Initialise:
+        return self.module.initialise if self.initialise is None else self.initialise
 
-    def _begin(self, key: jax.Array) -> Parameters:
-        return self._of_module.initialise(key) if self.initialise is None else self.initialise(key)
-
-    def _loss(self, parameters: Parameters, example: Example) -> jax.Array:
-        if not isinstance(self.loss, str):
-            return self.loss(parameters, example)
-        outputs = self._of_module.apply(parameters, example.features)
-        return named_loss(self.loss, self.data.dataset).of(outputs, example.target)
+    @cached_property
+    def _loss(self) -> Loss:
+        if isinstance(self.loss, str):
+            return _OfModule(self.module, named_loss(self.loss, self.data.dataset).of)
+        return self.loss
 
     @property
     def shape(self) -> tuple[int]:
@@ -131,24 +140,23 @@ class Model(OnExamples):
     def gradient_at_public(self, model: jax.Array, mine: Rows, key: jax.Array) -> jax.Array:
         """The node's gradient; the L2 term, free of data here, is added after clipping."""
         rows, count = self.drawn(mine, key)
-        return self.gradient_clip.of_node(self._sum(model, rows, 0.0) / count) + self.l2 * model
+        return self.gradient_clip.of_node(self._clipped_sum(model, rows, 0.0) / count) + self.l2 * model
 
     def gradient_at_private(self, model: jax.Array, mine: Rows, key: jax.Array) -> jax.Array:
         """The node's gradient, the L2 term inside the clip of every example."""
         rows, count = self.drawn(mine, key)
-        return self.gradient_clip.of_node(self._sum(model, rows, self.l2) / count)
+        return self.gradient_clip.of_node(self._clipped_sum(model, rows, self.l2) / count)
 
     def evaluate(self, model: jax.Array, test: TestPart) -> Metrics:
         """Mean loss on the test part, and accuracy where labels are predicted."""
-        parameters, labels = self.parameters(model), self.module is not None and self.data.dataset.classes is not None
+        parameters, loss = self.parameters(model), self._loss
 
         def judge(example: Example) -> _Judged:
-            if labels:
-                outputs = self._of_module.apply(parameters, example.features)
-                loss = named_loss(str(self.loss), self.data.dataset).of(outputs, example.target)
-                return _Judged(loss, jnp.argmax(outputs) == example.target)
+            if isinstance(loss, _OfModule) and self.data.dataset.classes is not None:
+                outputs = loss.module.apply(parameters, example.features)
+                return _Judged(loss.of(outputs, example.target), jnp.argmax(outputs) == example.target)
             hit = None if self.predict is None else self.predict(parameters, example.features) == example.target
-            return _Judged(self._loss(parameters, example), hit)
+            return _Judged(loss(parameters, example), hit)
 
         examples = Example(test.features, test.targets)
         judged: _Judged = jax.lax.map(judge, examples, batch_size=_ROWS_PER_EVALUATION)
@@ -158,19 +166,34 @@ class Model(OnExamples):
             metrics["accuracy"] = jnp.where(jnp.isfinite(metrics["loss"]), accuracy, jnp.nan)
         return metrics
 
+    def _clipped_sum(self, model: jax.Array, rows: Rows, l2: float) -> jax.Array:
+        """The sum of all examples' gradients, for one node and seed after the other where there are convolutions.
+
+        Convolutions of many models at once are slow, and inside a sharded program JAX refuses them.
+        """
+        if not self._convolves:
+            return self._sum(model, rows, l2)
+        return sequential_vmap(lambda *given: self._sum(*given, l2))(model, rows)
+
     def _sum(self, model: jax.Array, rows: Rows, l2: float) -> jax.Array:
         """The sum of all examples' gradients, each with the L2 term, each clipped; block by block."""
-        parameters, clips = self.parameters(model), Clips(self.gradient_clip, self._tree.layers, l2)
+        parameters, clips, loss = self.parameters(model), Clips(self.gradient_clip, self._tree.layers, l2), self._loss
 
         def of_block(examples: Example, present: jax.Array) -> Parameters:
-            if isinstance(self.module, DenseStack):
-                loss = named_loss(str(self.loss), self.data.dataset).of
-                return per_example.sum_of_dense(self.module, loss, parameters, (examples, present), clips)
-            return per_example.sum_by_autodiff(self._loss, parameters, examples, present, clips)
+            if isinstance(loss, _OfModule) and isinstance(loss.module, DenseStack):
+                return per_example.sum_of_dense(loss.module, loss.of, parameters, (examples, present), clips)
+            return per_example.sum_by_autodiff(loss, parameters, examples, present, clips)
 
-        size = self._rows_per_block(len(rows.present))
         everything = (Example(rows.features, rows.targets), rows.present)
+        size = self._rows_per_block(len(rows.present))
         return ravel(per_example.over_blocks(of_block, parameters, everything, size))
+
+    @cached_property
+    def _convolves(self) -> bool:
+        tree, (features, targets) = self._tree, self.test_data()
+        parameters = jax.tree.unflatten(tree.structure, [jax.ShapeDtypeStruct(s, jnp.float32) for s in tree.shapes])
+        one = Example(jnp.asarray(features[0]), jnp.asarray(targets[0]))
+        return "conv_general_dilated" in model_checks.primitives(self._loss, parameters, one)
 
     def _rows_per_block(self, count: int) -> int:
         """Rows of which gradients, or activations where these are enough, fit in the cache."""

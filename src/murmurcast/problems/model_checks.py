@@ -1,5 +1,6 @@
 """What is checked of a model before anything is trained, so that it fails in our words and with a way out."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -35,7 +36,7 @@ def require_loss(loss: Loss, initialise: Initialise, examples: Example) -> None:
         initialise: Where it is tried.
         examples: Two of the test part, which no promise covers: trying others would show something of them.
     """
-    parameters = initialise(jax.random.key(0))
+    parameters = jax.eval_shape(initialise, jax.random.key(0))
     one = jax.tree.map(lambda leaf: leaf[0], examples)
     value = _traced("the loss", loss, parameters, one)
     if getattr(value, "shape", None) != () or not jnp.issubdtype(value.dtype, jnp.floating):
@@ -45,15 +46,13 @@ def require_loss(loss: Loss, initialise: Initialise, examples: Example) -> None:
             hint="return a scalar for one example; the engine takes them one by one and averages",
         )
     _require_inside(loss, parameters, one)
-    alone = np.asarray([loss(parameters, jax.tree.map(lambda leaf, row=row: leaf[row], examples)) for row in (0, 1)])
-    slopes = [np.asarray(leaf) for leaf in jax.tree.leaves(jax.grad(loss)(parameters, one))]
-    if not np.isfinite(alone).all() or not all(np.isfinite(slope).all() for slope in slopes):
-        what = "loss" if not np.isfinite(alone).all() else "gradient"
+    alone, together, finite = map(np.asarray, _tried(_hashable(loss), _hashable(initialise), examples))
+    if not np.isfinite(alone).all() or not finite:
+        what = "gradient" if np.isfinite(alone).all() else "loss"
         raise Error(
             f"the {what} is not finite where nodes begin",
             hint="scale the data or the initial parameters; look for log(0), 0/0 and roots of 0",
         )
-    together = np.asarray(jax.vmap(loss, in_axes=(None, 0))(parameters, examples))
     if not np.allclose(together, alone, rtol=_SAME, atol=_SAME):
         raise Error(
             "an example's loss depends on what else is evaluated: the clip would not bound one record",
@@ -61,9 +60,29 @@ def require_loss(loss: Loss, initialise: Initialise, examples: Example) -> None:
         )
 
 
+def _hashable(function: Any) -> Any:
+    """The function, or one that does the same and can be looked up."""
+    try:
+        hash(function)
+    except TypeError:
+        return lambda *given: function(*given)
+    return function
+
+
+@partial(jax.jit, static_argnums=(0, 1))  # compiled once for a model, whatever data it is put on
+def _tried(loss: Loss, initialise: Initialise, examples: Example) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The losses of two examples, each alone and both together, and whether the gradient is finite."""
+    parameters = initialise(jax.random.key(0))
+    rows = [jax.tree.map(lambda leaf, row=row: leaf[row], examples) for row in (0, 1)]
+    alone = jnp.stack([loss(parameters, row) for row in rows])
+    slopes = jax.tree.leaves(jax.grad(loss)(parameters, rows[0]))
+    finite = jnp.stack([jnp.isfinite(slope).all() for slope in slopes]).all()
+    return alone, jax.vmap(loss, in_axes=(None, 0))(parameters, examples), finite
+
+
 def require_label(predict: Predict, initialise: Initialise, features: jax.Array) -> None:
     """A prediction is one label."""
-    label = _traced("predict", predict, initialise(jax.random.key(0)), features[0])
+    label = _traced("predict", predict, jax.eval_shape(initialise, jax.random.key(0)), features[0])
     if getattr(label, "shape", None) != ():
         raise Error(
             f"predict gives shape {getattr(label, 'shape', type(label).__name__)}, expected one label",
@@ -94,12 +113,16 @@ def _way_out(problem: Exception) -> str:
 
 def _require_inside(loss: Loss, parameters: Parameters, example: Example) -> None:
     """A loss does not call back into Python, where it could remember or pass on examples."""
-    used = {str(equation.primitive) for equation in _equations(jax.make_jaxpr(loss)(parameters, example).jaxpr)}
-    if outside := sorted(used & set(_OUTSIDE)):
+    if outside := sorted(primitives(loss, parameters, example) & set(_OUTSIDE)):
         raise Error(
             f"the loss calls back into Python ({', '.join(outside)}), where examples could be seen together",
             hint="write it in JAX alone",
         )
+
+
+def primitives(loss: Loss, parameters: Parameters, example: Example) -> set[str]:
+    """The names of all operations in a loss."""
+    return {str(equation.primitive) for equation in _equations(jax.make_jaxpr(loss)(parameters, example).jaxpr)}
 
 
 def _equations(jaxpr: Any) -> "list[Any]":

@@ -10,7 +10,7 @@ import pytest
 from flax import linen, nnx
 
 import murmurcast as mc
-from tests.problems.one_by_one import clipped_mean, node_data
+from tests.problems.one_by_one import clipped_mean, gradients, node_data
 
 DATA = mc.datasets.digits().partition("quantity", 12, seed=1)
 
@@ -71,7 +71,8 @@ def test_gradients_are_those_of_single_examples(module: Any) -> None:
     problem = problem_of(module)
     point, mine = problem.start(jax.random.key(5)), node_data(problem, int(np.argmin(DATA.sizes)))
     found = jax.jit(problem.gradient_at_public)(point, mine, jax.random.key(0))
-    np.testing.assert_allclose(found, clipped_mean(problem, point, mine, public=True), rtol=1e-5, atol=1e-6)
+    expected = clipped_mean(problem, point, gradients(problem, point, mine), public=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     metrics = jax.jit(problem.evaluate)(point, problem.test_data())
     assert 0 <= float(metrics["accuracy"]) <= 1
     assert max(problem._tree.layers) + 1 == len(problem._tree.shapes) // 2  # kernel and bias are one layer
@@ -132,3 +133,14 @@ def test_whole_numbers_among_the_parameters_are_refused() -> None:
     with pytest.raises(mc.Error, match="steps is of int32") as raised:
         problem_of(Counting(jnp.ones((10, 64)), jnp.arange(3)))
     assert "static" in raised.value.hint
+
+
+def test_convolutions_run_for_all_nodes_and_seeds() -> None:
+    """Inside the engine's sharded program, where JAX refuses the gradients of many convolutions at once."""
+    network = mc.topologies.ring(12, seed=0)
+    problem = mc.Model(data=DATA, module=Linen(), loss="cross-entropy", clip=0.3, batch=2)
+    schedule = mc.Schedule(epochs=2, step=0.1, noise_timing="aligned")
+    plan = mc.plan(network, problem, mc.Budget(epsilon=50.0, unit="record"), schedule, z="perron")
+    result = mc.run(mc.power_controlled(plan), problem, seeds=[0, 1])
+    assert mc.certify(result).verdict == "kept"
+    assert np.isfinite(result.published).all()

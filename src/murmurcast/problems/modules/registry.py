@@ -6,8 +6,8 @@ A module of a user's own is named by where it is, "my_package.my_nets:small_cnn"
 
 import inspect
 import sys
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from murmurcast import _check
@@ -63,11 +63,17 @@ def _require_options(name: str, make: Any, options: Mapping[str, Any]) -> None:
         ) from None
 
 
-def _seeded(seed: int) -> AbstractContextManager[Any]:
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
     """PyTorch, where it is loaded, draws from this seed; what drew before goes on as if nothing had been drawn."""
-    stack = ExitStack()
     torch = sys.modules.get("torch")
-    if torch is not None:
-        stack.enter_context(torch.random.fork_rng())
-        torch.manual_seed(seed)
-    return stack
+    if torch is None:
+        yield
+        return
+    generator = torch.default_generator  # torchax replaces the functions that would do the same
+    before = generator.get_state()
+    generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        generator.set_state(before)
