@@ -28,7 +28,8 @@ from murmurcast.problems.per_example import Clips, Example, Loss, Predict
 _ROWS_PER_EVALUATION = 256  # of the test part, worked on at once
 
 
-class _OfModule(NamedTuple):
+@dataclass(frozen=True)
+class _OfModule:
     """The loss of one example by name; meets `Loss`, and is the same for the same module."""
 
     module: Module
@@ -173,7 +174,7 @@ class Model(OnExamples):
         """
         if not self._convolves:
             return self._sum(model, rows, l2)
-        return sequential_vmap(lambda *given: self._sum(*given, l2))(model, rows)
+        return sequential_vmap(lambda model, rows: self._sum(model, rows, l2))(model, rows)
 
     def _sum(self, model: jax.Array, rows: Rows, l2: float) -> jax.Array:
         """The sum of all examples' gradients, each with the L2 term, each clipped; block by block."""

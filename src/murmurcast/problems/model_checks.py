@@ -93,7 +93,7 @@ def require_label(predict: Predict, initialise: Initialise, features: jax.Array)
 def _traced(what: str, function: Any, *arguments: Any) -> Any:
     """What a function gives, by shape; whatever goes wrong in it is said in our words."""
     try:
-        return jax.eval_shape(function, *arguments)
+        return jax.eval_shape(lambda *given: function(*given), *arguments)
     except Error:
         raise
     except Exception as problem:  # noqa: BLE001 - whatever somebody else's code raises is said in our words

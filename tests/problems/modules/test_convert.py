@@ -15,15 +15,15 @@ from tests.problems.one_by_one import clipped_mean, gradients, node_data
 DATA = mc.datasets.digits().partition("quantity", 12, seed=1)
 
 
-class Linen(linen.Module):
+class Linen(linen.Module):  # type: ignore[misc]
     """A network with a convolution, for batches of rows; and faults, if asked."""
 
     norm: str = "group"
     drop: float = 0.0
     classes: int = 10
 
-    @linen.compact
-    def __call__(self, rows: jax.Array) -> jax.Array:
+    @linen.compact  # type: ignore[untyped-decorator]
+    def __call__(self, rows: jax.Array) -> Any:
         images = linen.Conv(4, (3, 3), strides=2)(rows.reshape(-1, 8, 8, 1))
         if self.norm == "group":
             images = linen.GroupNorm(2)(images)
@@ -35,7 +35,7 @@ class Linen(linen.Module):
         return linen.Dense(self.classes)(linen.Dropout(self.drop, deterministic=False)(found))
 
 
-class Nnx(nnx.Module):
+class Nnx(nnx.Module):  # type: ignore[misc]
     """A network with a hidden layer, for batches of rows; and faults, if asked."""
 
     def __init__(self, rngs: nnx.Rngs, norm: str = "", drop: float = 0.0) -> None:
@@ -43,7 +43,7 @@ class Nnx(nnx.Module):
         self.norm = nnx.BatchNorm(6, rngs=rngs) if norm == "batch" else None
         self.drop = nnx.Dropout(drop, rngs=rngs) if drop else None
 
-    def __call__(self, rows: jax.Array) -> jax.Array:
+    def __call__(self, rows: jax.Array) -> Any:
         found = jnp.tanh(self.hidden(rows))
         found = found if self.norm is None else self.norm(found)
         found = found if self.drop is None else self.drop(found)
@@ -123,7 +123,7 @@ def test_what_has_no_gradient_of_its_own_is_refused_by_name(module: Any, words: 
 
 
 def test_whole_numbers_among_the_parameters_are_refused() -> None:
-    class Counting(eqx.Module):
+    class Counting(eqx.Module):  # type: ignore[misc]
         weight: jax.Array
         steps: jax.Array
 
