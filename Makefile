@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help reproduce choose test test-slow test-browser check format bench lock clean
+.PHONY: help reproduce choose test test-slow test-browser test-torch check format bench lock clean
 
 help:
 	@echo "make reproduce   the paper's figures, its theory and the honest picture, in reproduction/"
@@ -11,6 +11,7 @@ help:
 	@echo "make test        run the tests"
 	@echo "make test-slow   run the tests that take minutes"
 	@echo "make test-browser  open the pages in Chromium"
+	@echo "make test-torch  test models of PyTorch; installs it, which is large"
 	@echo "make check       lint and type-check"
 	@echo "make bench       measure speed"
 	@echo "make lock        resolve requirements.lock anew from pyproject.toml"
@@ -46,6 +47,13 @@ test-browser: $(READY)
 	  $$as apt-get update --quiet && $$as apt-get install --yes --no-install-recommends chromium; }
 	$(BIN)/python -m pytest -m browser
 
+# Large, so it is installed only for what needs it, and is not in requirements.lock.
+TORCH := torch==2.13.0 "torchax>=0.0.14.dev20260801"
+
+test-torch: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(BIN)/python -m pytest tests/problems/modules/test_from_torch.py tests/test_examples.py -k torch
+
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -56,6 +64,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 bench: $(READY)
+	$(if $(filter-out models,$(or $(PART),models)),,$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH) opacus)
 	$(BIN)/python -m benchmarks $(PART)
 
 lock: $(READY)

@@ -2,13 +2,14 @@
 
 import sys
 
-from benchmarks import methods, noise, planning, radio, training
+from benchmarks import methods, models, noise, planning, radio, training
 
 PARTS = {
     "planning": planning.bench,
     "training": training.bench,
     "methods": methods.bench,
     "radio": radio.bench,
+    "models": models.bench,
     "noise": noise.bench,
 }
 

@@ -4,6 +4,7 @@ import os
 import runpy
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,10 @@ SAYS = {
     "own_method": "kept: epsilon 8, tier 1",
     "own_model": "certify says: kept epsilon 8",
     "own_channel": "fading, with receiver noise: ",
+    "equinox_model": "certify says: kept epsilon 8",
+    "torch_model": "certify says: kept epsilon 8",
 }
+NEEDS_TORCH = {"torch_model"}  # which `make test-torch` installs
 NEEDS_MORE = {"ray_tracer"}  # than is installed here
 TAKES_MINUTES = {"radio_plots"}  # unless it is asked to be quick
 
@@ -53,6 +57,8 @@ def test_all_plots_of_a_radio_are_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SAYS)
 def test_an_example_runs_as_it_stands(name: str, tmp_path: Path) -> None:
+    if name in NEEDS_TORCH and find_spec("torchax") is None:
+        pytest.skip("make test-torch runs it")
     assert SAYS[name] in call(str(ROOT / "examples" / f"{name}.py"), folder=tmp_path)
 
 

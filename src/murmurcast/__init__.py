@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from murmurcast.privacy.linear import Linear as Linear
     from murmurcast.privacy.paper import PaperClaim as PaperClaim
     from murmurcast.problems.model import Model as Model
+    from murmurcast.problems.modules import shipped as modules  # noqa: F401
     from murmurcast.problems.quadratic import Quadratic as Quadratic
     from murmurcast.problems.ridge import RidgeRegression as RidgeRegression
     from murmurcast.problems.softmax import SoftmaxRegression as SoftmaxRegression
@@ -147,6 +148,7 @@ _HOME = {
     "mafalda": "algorithms.mafalda",
     "mixing": "network.weights",
     "mixing_rate": "network.weights",
+    "modules": "problems.modules.shipped",
     "mped2fl": "algorithms.mped2fl",
     "muffliato": "algorithms.muffliato",
     "noiseless": "algorithms.noiseless",
@@ -172,7 +174,7 @@ _HOME = {
     "subgradient_push_gaussian": "algorithms.subgradient_push_gaussian",
     "topologies": "network.topologies",
 }
-_MODULES = ("datasets", "features", "figures", "gains", "gaussian", "mixing", "topologies")
+_MODULES = ("datasets", "features", "figures", "gains", "gaussian", "mixing", "modules", "topologies")
 
 __all__ = sorted(_HOME)
 

@@ -5,6 +5,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -245,4 +246,16 @@ def readable(path: Path) -> None:
     except OSError as problem:
         raise Error(
             f"{str(path)[:200]} cannot be read: {problem.strerror}", hint="check name and permissions"
+        ) from None
+
+
+def own_code(name: str, what: str) -> Any:
+    """What a user's own code holds under package.module:name; importing it runs it."""
+    home, _, word = name.partition(":")
+    try:
+        return getattr(import_module(home), word)
+    except Exception as problem:  # noqa: BLE001 - their code may fail in any way while it is imported
+        raise Error(
+            f'the {what} "{name}" cannot be found: {type(problem).__name__}: {short(problem)}',
+            hint="write package.module:name, and run where that can be imported (PYTHONPATH=. helps)",
         ) from None

@@ -91,12 +91,18 @@ def test_every_fact_has_its_line() -> None:
             "softmax",
             DataFacts("iid", "declared", 2),
         ),
+        ({"name": "digits"}, "model", DataFacts("sorted", "built in", own_model=True)),
     ],
 )
 def test_an_experiment_says_the_same_without_the_data(
     section: dict[str, object], kind: str, expected: DataFacts
 ) -> None:
-    assert facts_of_section(section, kind) == expected
+    assert facts_of_section(section, {"kind": kind}) == expected
+
+
+def test_a_model_with_a_squared_error_learns_values() -> None:
+    problem = {"kind": "model", "module": "mlp", "loss": "squared-error"}
+    assert facts_of_section({"name": "my.csv"}, problem) == DataFacts("sorted", "values", own_model=True)
 
 
 def test_labels_from_records_are_refused_without_naming_them() -> None:

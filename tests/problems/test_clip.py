@@ -10,7 +10,7 @@ from murmurcast.errors import Error
 from murmurcast.problems.clip import Clip, norm, shrink, smallest_limit
 
 
-@pytest.mark.parametrize(("per", "bounds"), [("node", True), ("example", True), ("none", False)])
+@pytest.mark.parametrize(("per", "bounds"), [("node", True), ("example", True), ("layer", True), ("none", False)])
 def test_unit_node_moves_by_twice_the_limit(per: Any, bounds: bool) -> None:
     clip = Clip(limit=0.7, per=per, examples_per_node=[10, 20])
     np.testing.assert_allclose(clip.sensitivity("node", 2), 1.4)
@@ -23,6 +23,16 @@ def test_unit_record_moves_by_its_share() -> None:
     clip.require_unit("record")
     same = Clip(limit=0.5, per="example", examples_per_node=10)
     np.testing.assert_allclose(same.sensitivity("record", 3), 0.1)
+
+
+def test_layers_share_the_limit() -> None:
+    """Each is shortened to limit / sqrt(L), so that all together keep the limit, and the sensitivity is as before."""
+    clip = Clip(limit=0.6, per="layer", examples_per_node=10)
+    assert 3**0.5 * clip.for_layers(3).limit == pytest.approx(0.6)
+    np.testing.assert_allclose(clip.sensitivity("record", 3), 0.12)
+    clip.require_unit("record")
+    scales = clip.for_layers(4).of_examples(jnp.array([1.0, 0.0]), jnp.array([0.6, 0.6]))
+    np.testing.assert_allclose(scales, [0.5, 0.0])
 
 
 def test_what_cannot_rest_on_a_clip_is_refused() -> None:

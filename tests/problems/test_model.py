@@ -9,7 +9,8 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import murmurcast as mc
-from murmurcast.problems import model as module
+from murmurcast.problems import per_example
+from murmurcast.problems.per_example import Example
 
 NODES = 4
 
@@ -24,7 +25,7 @@ def scores(parameters: Any, features: jax.Array) -> jax.Array:
     return found
 
 
-def loss(parameters: Any, example: module.Example) -> jax.Array:
+def loss(parameters: Any, example: Example) -> jax.Array:
     found = scores(parameters, example.features)
     return jax.nn.logsumexp(found) - found[example.target]
 
@@ -49,10 +50,10 @@ def test_gradients_are_clipped_example_by_example(public: bool, monkeypatch: pyt
     """Against one example after the other, over blocks that do not divide their number."""
     problem = made(l2=0.1)
     point, mine = at(problem, 2)
-    monkeypatch.setattr(module, "_BLOCK_BYTES", 7 * point.size * 4)
+    monkeypatch.setattr(per_example, "BLOCK_BYTES", 7 * point.size * 4)
     size, flat = int(mine.size), np.zeros(point.shape)
     tree: Any = problem.parameters(point)
-    of_one = jax.jit(lambda features, target: ravel_pytree(jax.grad(loss)(tree, module.Example(features, target)))[0])
+    of_one = jax.jit(lambda features, target: ravel_pytree(jax.grad(loss)(tree, Example(features, target)))[0])
     for row in range(size):
         gradient = np.asarray(of_one(mine.features[row], mine.targets[row]))
         gradient = gradient + (0 if public else problem.l2 * np.asarray(point))

@@ -5,7 +5,7 @@ trust what made the run is the point.
 """
 
 from collections.abc import Collection
-from typing import Literal, NoReturn, Protocol
+from typing import Literal, NoReturn, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from murmurcast.network.weights import Z, perron, z_diagonal
 from murmurcast.privacy import discrete
 from murmurcast.privacy.releases import GAUSSIAN, Law, Releases
 from murmurcast.privacy.releases import exposed_ratio as exposed_ratio
+from murmurcast.problems.clip import Clipping
 
 TOLERANCE = 1e-9  # relative: far above rounding, far below any change that matters
 _Z_TOLERANCE = 1e-7  # relative: where nodes hardly mix, other machines round z to other digits
@@ -128,7 +129,7 @@ def sensitivity(ledger: LedgerTables) -> FloatArray:
 
     The ledger's own number must agree. With secure noise the roundings of float64 are counted in.
     """
-    clipping, clip = ledger.text("clipping", ("node", "example", "none")), ledger.number("clip")
+    clipping, clip = ledger.text("clipping", get_args(Clipping)), ledger.number("clip")
     expected = np.full(ledger.nodes, 2 * clip)
     together = records_per_person(ledger)
     if ledger.text("unit") == "record":

@@ -71,14 +71,7 @@ def own(name: str) -> "Method":
     """A method of a user's own, from package.module:name."""
     from murmurcast.algorithms.method import Method
 
-    home, _, word = name.partition(":")
-    try:
-        found = getattr(import_module(home), word)
-    except (ImportError, AttributeError, ValueError) as problem:
-        raise Error(
-            f'the method "{name}" cannot be found: {problem}',
-            hint="write package.module:name, and run where that can be imported (PYTHONPATH=. helps)",
-        ) from None
+    found = _check.own_code(name, "method")
     if isinstance(found, Method):
         return found._replace(name=name)
     if callable(found):

@@ -125,7 +125,7 @@ def extended(features: FloatArray) -> FloatArray:
 
 
 def _clip(problem: SoftmaxRegression) -> float:
-    return problem.clip if problem.gradient_clip.per == "example" else np.inf
+    return problem.clip if problem.gradient_clip.per in ("example", "layer") else np.inf
 
 
 def _require_readable(algorithm: Algorithm, problem: SoftmaxRegression, record: Record) -> None:

@@ -107,7 +107,7 @@ def _in_experiment(run: Result, ledger: Ledger) -> DataFacts | None:
     data, problem = sections["data"], sections["problem"] or {}
     if not isinstance(data, dict) or not isinstance(problem, dict) or not isinstance(data.get("classes", 0), int):
         ledger.refuse("is of an experiment whose [data] cannot be read")
-    return facts_of_section(data, str(problem.get("kind", "softmax")))
+    return facts_of_section(data, problem)
 
 
 def _require_same(ledger: Ledger, recorded: DataFacts, written: DataFacts) -> None:

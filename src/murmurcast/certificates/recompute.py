@@ -32,6 +32,13 @@ from murmurcast.runs.result import Result, hash_of_start
 
 Tier = Literal["tier 1", "eavesdropper and one node", "eavesdropper", "trusted server", "nothing sent", "none"]
 
+_CLIPPED = {  # what a ledger's word for it means
+    "node": "each node's",
+    "example": "each example's",
+    "layer": "each example's, layer by layer, together",
+    "none": "none's",
+}
+
 
 class RunAccount(NamedTuple):
     """One run, from its ledger.
@@ -221,7 +228,7 @@ def _judged(mu: float, promised: float) -> str:
 def _why_nothing(ledger: Ledger, methods: Sequence[Method]) -> str:
     if ledger.says("why_nothing"):
         return ledger.text("why_nothing")
-    name, clipping = ledger.text("algorithm"), ledger.text("clipping", ("node", "example", "none"))
+    name, clipping = ledger.text("algorithm"), ledger.text("clipping", tuple(_CLIPPED))
     own = next((method for method in methods if method.name == name), None)
     try:
         reason = (own or registry.find(name)).reason if own or name in registry.NAMES else "it brings no account"
@@ -236,7 +243,8 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
         return ("the ledger is complete: no model leaves its node",)
     lines = [
         "the ledger is complete and true: nothing else that depends on data leaves a node",
-        f"gradients are clipped as it says (each {ledger.text('clipping')}'s to {ledger.number('clip'):g})",
+        f"gradients are clipped as it says ({_CLIPPED[ledger.text('clipping', tuple(_CLIPPED))]} to "
+        f"{ledger.number('clip'):g})",
         "noise is Gaussian, unpredictable and fresh in every epoch; rounding is not counted"
         if ledger.noise_source == "seeded"
         else "noise is discrete Gaussian on the grid it says, fresh in every epoch, from AES-128 with secret keys; "

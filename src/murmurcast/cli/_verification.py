@@ -107,6 +107,9 @@ def _problem(run: "Result", data: Path) -> "Problem":
     except (ValueError, RecursionError):
         raise Error("the run's experiment.toml cannot be read", hint="restore the run's folder") from None
     written.pop("algorithm", None)  # it may name code, and code that a folder names is never run
+    section = written.get("problem")
+    if isinstance(section, dict) and ":" in str(section.get("module", "")):  # so does this; the data is the same
+        written["problem"] = {"kind": "ridge" if section.get("loss") == "squared-error" else "softmax"}
     experiment = parse(tomli_w.dumps(written).encode(), "experiment.toml")
     return experiment.build_problem(int(run.info["problem"]["nodes"]), data)
 

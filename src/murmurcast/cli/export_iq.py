@@ -133,6 +133,7 @@ def _experiment(folder: Path, result: "Result", asked: Asked) -> "Experiment":
     from murmurcast.algorithms import registry
     from murmurcast.audits.overheard import require_seeded
     from murmurcast.experiments import load as experiment_files
+    from murmurcast.experiments.problem import names_own_code
 
     file = _run_folder.experiment_file(folder, _IN_PYTHON)
     require_seeded(result.info["privacy"]["noise_source"])
@@ -140,6 +141,11 @@ def _experiment(folder: Path, result: "Result", asked: Asked) -> "Experiment":
     if experiment.algorithm.name not in registry.NAMES:
         raise Error(
             f'"{experiment.algorithm.name}" is a method of your own, and code that a run names is never run',
+            hint=_IN_PYTHON,
+        )
+    if names_own_code(experiment.problem):
+        raise Error(
+            f'"{experiment.problem.module}" is a module of your own, and code that a run names is never run',
             hint=_IN_PYTHON,
         )
     last = (experiment.run.drops or {}).get(str(asked.node))

@@ -87,14 +87,15 @@ def facts_of(partition: Partition, *, own_model: bool = False) -> DataFacts:
     )
 
 
-def facts_of_section(data: Mapping[str, Any], problem_kind: str) -> DataFacts:
-    """Of the [data] of an experiment file as plain values, without the data."""
+def facts_of_section(data: Mapping[str, Any], problem: Mapping[str, Any]) -> DataFacts:
+    """Of the [data] and [problem] of an experiment file as plain values, without the data."""
     rule, labels = data.get("partition", "sorted"), data.get("labels")
     kind = rule.get("kind") if isinstance(rule, Mapping) else rule
     scaled = data.get("mean") is not None or data.get("std") is not None
     classes = len(labels) if isinstance(labels, list) else data.get("classes") or 0
     origin = "built in" if Path(str(data.get("name"))).suffix not in FORMATS else "declared" if classes else "records"
-    if problem_kind == "ridge":
+    own = problem.get("kind") == "model"
+    if problem.get("kind") == "ridge" or (own and problem.get("loss") == "squared-error"):
         origin, classes = "values", 0
     maps = [one for one in data["features"] if isinstance(one, Mapping)] if _has_maps(data) else []
     return DataFacts(
@@ -102,6 +103,7 @@ def facts_of_section(data: Mapping[str, Any], problem_kind: str) -> DataFacts:
         origin,
         classes,
         scaled,
+        own,
         features=tuple(words_of_section(one) for one in maps),
         declared=tuple((str(one["map"]), str(one.get("declared", ""))) for one in maps if "map" in one),
     )

@@ -15,6 +15,7 @@ from murmurcast.data.assumptions import DataFacts, facts_of_section, partition_w
 from murmurcast.errors import Error
 from murmurcast.experiments.data import load_dataset
 from murmurcast.experiments.network import build_network, build_trace
+from murmurcast.experiments.problem import on_examples, require_keys
 from murmurcast.experiments.schema import (
     AlgorithmSection,
     DataSection,
@@ -107,14 +108,13 @@ class Experiment(Section):
     def build_problem(self, nodes: int, folder: Path = Path(), on_stage: Stage = quiet) -> "Problem":
         """The problem for so many nodes; loads the data it is about."""
         section, privacy = self.problem, self.privacy
+        require_keys(section)
         common: dict[str, Any] = {
             "clip": privacy.clip,
             "clipping": self._clipping,
             "ball": section.radius,
             "box": section.box,
         }
-        if section.bias is not None and section.kind != "softmax":
-            raise Error(f'problem.bias has no meaning with kind "{section.kind}"', hint="remove problem.bias")
         if section.kind == "quadratic":
             self._forbid_examples()
             if privacy.unit == "record":
@@ -122,16 +122,8 @@ class Experiment(Section):
             from murmurcast.problems.quadratic import Quadratic
 
             return Quadratic.random(nodes, 10 if section.dim is None else section.dim, seed=section.seed, **common)
-        from murmurcast.problems.ridge import RidgeRegression
-        from murmurcast.problems.softmax import SoftmaxRegression
-
         partition = self.build_partition(self.network.names or nodes, folder, on_stage)
-        common |= {"data": partition, "l2": section.l2, "batch": section.batch}
-        problem: Problem
-        if section.kind == "softmax":
-            problem = SoftmaxRegression(**common, bias=1.0 if section.bias is None else section.bias)
-        else:
-            problem = RidgeRegression(**common)
+        problem = on_examples(section, {"data": partition, "l2": section.l2, "batch": section.batch} | common)
         self._require_known(problem)
         return problem
 
@@ -225,7 +217,7 @@ class Experiment(Section):
         """What a promise rests on as to the data, without loading it; None where nothing is promised about data."""
         if self.data is None or self.problem.clipping == "none":
             return None
-        return facts_of_section(self.data.model_dump(), self.problem.kind)
+        return facts_of_section(self.data.model_dump(), self.problem.model_dump())
 
     @property
     def plan_warnings(self) -> tuple[str, ...]:

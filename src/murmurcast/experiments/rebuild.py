@@ -22,12 +22,14 @@ from murmurcast.errors import Error
 from murmurcast.experiments import load as experiment_files
 from murmurcast.experiments.build import Experiment
 from murmurcast.experiments.network import build_network
+from murmurcast.experiments.problem import names_own_code
 from murmurcast.planning.setup import ClippedGradients
 from murmurcast.runs.labelled import Labelled, Variable
 from murmurcast.runs.result import Result
 
 if TYPE_CHECKING:
     from murmurcast.algorithms.base import Algorithm
+    from murmurcast.data.partition import Partition
     from murmurcast.network.graph import Network
     from murmurcast.planning.setup import ProblemFacts
     from murmurcast.problems.base import Problem
@@ -40,10 +42,11 @@ _MAX_FILE_BYTES = 2 * 2**30  # unpacked, of a file of data
 
 
 class _Found(NamedTuple):
-    """The problem, or why it is not there."""
+    """The problem, or why it is not there, and the partition where that is."""
 
     problem: "Problem | None"
     why_not: str = ""
+    partition: "Partition | None" = None
 
 
 class Rebuilder(NamedTuple):
@@ -84,11 +87,14 @@ class Rebuilder(NamedTuple):
         network = build_network(experiment.network, radio, run.folder or Path())
         found = self._problem(experiment, run, network.nodes)
         if found.problem is None:
-            algorithm = _algorithm(experiment, network, _facts(experiment, run), radio)
+            facts = _facts(experiment, run, found.partition)
+            algorithm = _algorithm(experiment, network, facts, radio)
             line = f"numbers of examples are those of the data, which is not at hand ({found.why_not})"
             needed = () if experiment.problem.batch is not None else (line,)
+            if found.partition is not None:
+                needed = (f"the model's metrics are as the run says: {found.why_not}",)
             return Rebuilt(
-                ledger=_without_problem(experiment, algorithm),
+                ledger=_without_problem(experiment, algorithm, facts),
                 info=_told(algorithm),
                 evaluated=_evaluated(experiment, algorithm),
                 uses=algorithm.channel_uses,
@@ -124,6 +130,11 @@ class Rebuilder(NamedTuple):
         if experiment.has_own_maps:
             return _Found(None, "its feature map is not of the house, and no code that a folder names is run")
         try:
+            if names_own_code(experiment.problem):
+                why = (
+                    f"its module, {experiment.problem.module}, is code that a folder names, and is never run by itself"
+                )
+                return _Found(None, why, experiment.build_partition(nodes, places[0]))
             return _Found(experiment.build_problem(nodes, places[0]))
         except Error as problem:
             return _Found(None, str(problem))
@@ -216,9 +227,11 @@ def _is_on_this_machine(name: str) -> bool:
     return True
 
 
-def _facts(experiment: Experiment, run: Result) -> ClippedGradients:
-    """What a plan must know of a problem whose data is not at hand: from the file, else from the ledger."""
-    told = experiment.problem.batch or experiment.privacy.examples_per_node
+def _facts(experiment: Experiment, run: Result, partition: "Partition | None") -> ClippedGradients:
+    """What a plan must know of a problem that is not at hand: from file or data, else from the ledger."""
+    told: Any = experiment.problem.batch or experiment.privacy.examples_per_node
+    if told is None and partition is not None:
+        told = partition.sizes
     if told is None and "examples_per_node" in run.ledger:
         return ClippedGradients(
             clip=experiment.privacy.clip,
@@ -235,15 +248,15 @@ def _algorithm(
     return experiment.build_algorithm(build(problem=problem, network=network, radio=radio))
 
 
-def _without_problem(experiment: Experiment, algorithm: "Algorithm") -> Labelled:
-    """What the ledger holds that does not come from the data."""
+def _without_problem(experiment: Experiment, algorithm: "Algorithm", facts: ClippedGradients) -> Labelled:
+    """What the ledger holds that does not come from the problem itself."""
     from murmurcast.runs import record
 
     setup, rounds, nodes = algorithm.setup, record.of_rounds(algorithm), algorithm.setup.network.nodes
     batch, privacy = experiment.problem.batch, experiment.privacy
     by_node: dict[str, Any] = {"power": setup.network.power, "sensitivity": setup.sensitivity}
-    if batch is not None:
-        by_node["examples_per_node"] = np.full(nodes, float(batch))
+    if facts.examples_per_node is not None:
+        by_node["examples_per_node"] = np.broadcast_to(np.asarray(facts.examples_per_node, np.float64), (nodes,))
     attributes = {
         "algorithm": algorithm.name,
         "rounds": " ".join(one.name for one in algorithm.rounds),

@@ -12,6 +12,7 @@ from murmurcast.network.gains import Constant, FreeSpace, Indoor, LogDistance, R
 from murmurcast.network.weights import Z
 from murmurcast.planning.schedule import Decay, NoiseTiming
 from murmurcast.privacy.settings_chosen import NOT_STATED
+from murmurcast.problems.clip import Clipping
 from murmurcast.radio.settings import Radio
 
 Gain = Annotated[
@@ -154,11 +155,14 @@ class DataSection(Section):
 class ProblemSection(Section):
     """[problem]: what is learnt. A plan alone needs at most dim and radius, for the power that is sent."""
 
-    kind: Literal["softmax", "ridge", "quadratic"] = "softmax"
+    kind: Literal["softmax", "ridge", "quadratic", "model"] = "softmax"
+    module: str | None = None
+    loss: Literal["cross-entropy", "squared-error"] | None = None
+    options: dict[str, Any] | None = None
     l2: float = 0.0
     bias: float | None = None
     batch: int | None = None
-    clipping: Literal["node", "example", "none"] | None = None
+    clipping: Clipping | None = None
     radius: float | None = None
     box: float | None = None
     dim: int | None = None

@@ -1,7 +1,7 @@
 """How gradients are kept short, and what that makes of them: the sensitivity that every promise starts from."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from murmurcast.privacy.certificate import Unit
 if TYPE_CHECKING:
     import jax
 
-Clipping = Literal["node", "example", "none"]
+Clipping = Literal["node", "example", "layer", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,8 @@ class Clip:
 
     Args:
         limit: G or C, the longest gradient that passes.
-        per: What is clipped: the "node"'s gradient, each "example"'s, or "none", where the limit is only nominal.
+        per: What is clipped: the "node"'s gradient, each "example"'s as a whole, each example's "layer" by layer (an
+            example's whole gradient is then within the limit too), or "none", where the limit is only nominal.
         examples_per_node: The fixed n by which clipped examples are averaged, one number or [nodes]; None where there
             are no examples.
     """
@@ -50,7 +51,8 @@ class Clip:
 
         Guarantees:
             Unit node: 2 limit, whichever is clipped. Unit record: 2 limit k / n with the fixed n; each example's
-            gradient must be clipped. Nominal, and no guarantee, where nothing is clipped.
+            gradient must be clipped, as a whole or layer by layer: the root of L (limit / sqrt(L))^2 is the limit.
+            Nominal, and no guarantee, where nothing is clipped.
         """
         if unit == "node":
             return np.full(nodes, 2.0 * self.limit)
@@ -82,13 +84,17 @@ class Clip:
 
     def of_examples(self, present: "jax.Array", norms: "jax.Array") -> "jax.Array":
         """[examples] the factor of every example's gradient: 0 for filling, and what its clip leaves of the others."""
-        return present * shrink(norms, self.limit) if self.per == "example" else present
+        return present * shrink(norms, self.limit) if self.per in ("example", "layer") else present
+
+    def for_layers(self, count: int) -> "Clip":
+        """The clip of each of so many layers of an example, limit / sqrt(count): all together keep the limit."""
+        return replace(self, limit=self.limit / float(np.sqrt(count)))
 
 
 def require_clipping(limit: float, per: str) -> None:
     """The limit is a number and what is clipped is known."""
     _check.positive(clip=limit)
-    _check.one_of(("node", "example", "none"), clipping=per)
+    _check.one_of(get_args(Clipping), clipping=per)
 
 
 def smallest_limit(dim: int, precision: str, largest_feature: float = 1.0) -> float:

@@ -57,7 +57,7 @@ class Quadratic:
     def __post_init__(self) -> None:
         require_clipping(self.clip, self.clipping)
         base.require_omega(self.ball, self.box)
-        if self.clipping == "example":
+        if self.clipping in ("example", "layer"):
             raise Error("a quadratic has no examples to clip", hint='set clipping to "node" or "none"')
         curvature, centre = np.array(self.curvature, np.float64), np.array(self.centre, np.float64)
         if centre.ndim != 2 or curvature.shape != (*centre.shape, centre.shape[-1]):

@@ -1,0 +1,79 @@
+"""Every module, listed once.
+
+A module of a user's own is named by where it is, "my_package.my_nets:small_cnn": a function that takes `features`,
+`outputs` and options and returns whatever `Model` takes as its module.
+"""
+
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from murmurcast import _check
+from murmurcast.data.base import Dataset
+from murmurcast.errors import Error
+from murmurcast.problems.losses import outputs_for
+from murmurcast.problems.modules.convert import library_of
+from murmurcast.problems.modules.shipped import SHIPPED
+
+
+def build(name: str, dataset: Dataset, options: Mapping[str, Any], seed: int) -> Any:
+    """A module for this set, by its name or by where it is.
+
+    Args:
+        name: One of `SHIPPED`, or package.module:name.
+        dataset: What it is to learn; only its public shape is looked at.
+        options: The module's own.
+        seed: Where PyTorch begins to draw weights from: it has no keys.
+    """
+    make = _check.own_code(name, "module") if ":" in name else _shipped(name)
+    if library_of(make) is not None:
+        if options:
+            raise Error(f'"{name}" is a module and takes no options', hint="remove problem.options")
+        return make
+    if not callable(make):
+        raise Error(
+            f'"{name}" is {type(make).__name__}, expected a module or a function that makes one',
+            hint="let it take features, outputs and options, and return a module",
+        )
+    _require_options(name, make, options)
+    with _seeded(seed):
+        return make(dataset.features.shape[1], outputs_for(dataset), **options)
+
+
+def _shipped(name: str) -> Any:
+    if name not in SHIPPED:
+        raise Error(
+            f'there is no module "{name}"',
+            hint=f"{_check.nearest(name, SHIPPED)} A module of your own is named package.module:name",
+        )
+    return SHIPPED[name]
+
+
+def _require_options(name: str, make: Any, options: Mapping[str, Any]) -> None:
+    """The function takes the data's shape and these options."""
+    try:
+        inspect.signature(make).bind(1, 1, **options)
+    except TypeError as problem:
+        known = [one.name for one in inspect.signature(make).parameters.values() if one.kind == one.KEYWORD_ONLY]
+        raise Error(
+            f'the module "{name}" cannot be made: {problem}',
+            hint=f"its options are {', '.join(known) or 'none'}; it takes features and outputs before them",
+        ) from None
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """PyTorch, where it is loaded, draws from this seed; what drew before goes on as if nothing had been drawn."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    generator = torch.default_generator  # torchax replaces the functions that would do the same
+    before = generator.get_state()
+    generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        generator.set_state(before)

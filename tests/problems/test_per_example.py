@@ -1,0 +1,141 @@
+"""Clipped sums against single gradients, in both precisions; and no data, however hostile, passes the clip."""
+
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import murmurcast as mc
+from murmurcast.data.base import Dataset
+from murmurcast.problems import per_example
+from murmurcast.problems.modules.base import Converted
+from tests.problems.one_by_one import clipped_mean, gradients, node_data
+
+Clipping = Literal["example", "layer", "none"]
+MLP = mc.modules.mlp(64, 10, hidden=(7, 5))
+CNN = mc.modules.small_cnn(64, 10, channels=(2, 4), kernel=2, hidden=5, groups=2)
+MODULES: dict[str, Any] = {
+    "closed form": MLP,
+    "softmax": mc.modules.softmax(64, 10),
+    "relu": mc.modules.mlp(64, 10, hidden=(6,), activation="relu"),
+    "autodiff": Converted(MLP.initialise, MLP.apply),  # hides what it is: the way of any module
+    "cnn": CNN,
+}
+
+
+def problem_of(module: Any, **options: Any) -> mc.Model:
+    data = mc.datasets.digits().partition("quantity", 12, seed=1)
+    return mc.Model(data=data, module=module, loss="cross-entropy", **({"clip": 0.3, "l2": 0.1} | options))
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-5), ("float64", 1e-10)])
+@pytest.mark.parametrize("name", MODULES)
+def test_sums_are_those_of_single_gradients(
+    name: str, precision: str, tolerance: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over blocks that do not divide the number of examples; where the L2 term is outside the clip, and inside."""
+    with jax.enable_x64(precision == "float64"):
+        problem = problem_of(MODULES[name])
+        point = problem.start(jax.random.key(5)).astype(precision) * 3
+        monkeypatch.setattr(per_example, "BLOCK_BYTES", 7 * 4 * max(problem.dim, 64))
+        mine = node_data(problem, int(np.argmin(problem.data.sizes)), precision)
+        singles = gradients(problem, point, mine)
+        for public in (True, False):
+            take = problem.gradient_at_public if public else problem.gradient_at_private
+            expected = clipped_mean(problem, point, singles, public=public)
+            found = jax.jit(take)(point, mine, jax.random.key(0))
+            assert found.dtype == precision
+            np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("clipping", ["layer", "none"])
+@pytest.mark.parametrize("name", ["closed form", "autodiff"])
+def test_layers_are_clipped_one_by_one(name: str, clipping: Clipping) -> None:
+    problem = problem_of(MODULES[name], clipping=clipping, clip=0.2)
+    point = problem.start(jax.random.key(5))
+    mine = node_data(problem, 2)
+    singles = gradients(problem, point, mine)
+    for public in (True, False):
+        take = problem.gradient_at_public if public else problem.gradient_at_private
+        expected = clipped_mean(problem, point, singles, public=public)
+        found = jax.jit(take)(point, mine, jax.random.key(0))
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+def hostile(rows: int) -> dict[str, Any]:
+    """Features [rows, 64]: huge, tiny, equal, one of each, and rows of one number."""
+    rng = np.random.default_rng(3)
+    drawn = rng.standard_normal((rows, 64))
+    return {
+        "huge": 1e12 * drawn / np.abs(drawn).max(),
+        "large": 1e4 * drawn,
+        "tiny": 1e-30 * drawn,
+        "zero": 0 * drawn,
+        "equal": np.broadcast_to(drawn[0], drawn.shape),
+        "one number": np.full_like(drawn, 0.3),
+        "all sizes": drawn * 10.0 ** rng.integers(-30, 11, (rows, 1)),
+    }
+
+
+def data_of(features: Any, targets: Any) -> Any:
+    made = Dataset(
+        name="hostile",
+        features=features.astype(np.float32),
+        targets=targets.astype(np.int32),
+        test_features=np.ones((4, 64), np.float32),
+        test_targets=np.arange(4, dtype=np.int32),
+        classes=10,
+    )
+    return made.partition("sorted", 1)
+
+
+@pytest.mark.parametrize("clipping", ["example", "layer"])
+@pytest.mark.parametrize("name", ["closed form", "relu", "autodiff", "cnn"])
+def test_no_example_and_no_node_passes_the_clip(name: str, clipping: Clipping) -> None:
+    """One part in a million at most, for one example alone and for a node of 600: at small and at enormous models."""
+    limit, compiled = 0.3, dict[int, Any]()
+    for rows in (1, 600):
+        for words, features in hostile(rows).items():
+            data = data_of(features, np.zeros(rows))
+            problem = mc.Model(
+                data=data, module=MODULES[name], loss="cross-entropy", clip=limit, clipping=clipping, l2=0.1
+            )
+            gradient = compiled.setdefault(rows, jax.jit(problem._sum, static_argnums=2))
+            mine = node_data(problem, 0)
+            for size in (0.0, 1.0, 30.0, 1e6):
+                point = size * problem.start(jax.random.key(1))
+                for l2 in (0.0, problem.l2):
+                    found = np.asarray(gradient(point, mine, l2), np.float64) / rows
+                    assert np.isfinite(found).all(), (words, rows, size)
+                    assert np.linalg.norm(found) <= limit * (1 + 1e-6), (words, rows, size, l2)
+
+
+def test_an_example_that_is_not_finite_counts_as_nothing() -> None:
+    """Whatever the loss makes of it; the others count as before."""
+
+    def loss(parameters: Any, example: Any) -> jax.Array:
+        return jnp.sum(jnp.sqrt(parameters * example.features[0]))  # not a number below 0, no slope at 0
+
+    data = data_of(np.ones((5, 64)), np.zeros(5))
+    problem = mc.Model(data=data, initialise=lambda _: jnp.ones(3), loss=loss, clip=0.1)
+    mine = node_data(problem, 0)
+    spoilt = mine._replace(features=mine.features.at[1, 0].set(-1.0).at[3, 0].set(0.0))
+    whole, less = (problem.gradient_at_public(jnp.ones(3), rows, jax.random.key(0)) for rows in (mine, spoilt))
+    np.testing.assert_allclose(less, np.asarray(whole) * 3 / 5, rtol=1e-5)
+
+
+def test_memory_is_bounded_by_blocks() -> None:
+    """What a gradient needs besides data and models does not grow with the number of examples."""
+    needed = []
+    for rows in (1200, 4800):
+        data = data_of(np.ones((rows, 64)), np.zeros(rows))
+        module = Converted(*(getattr(mc.modules.mlp(64, 10, hidden=(200,)), name) for name in ("initialise", "apply")))
+        problem = mc.Model(data=data, module=module, loss="cross-entropy")
+        mine, point = node_data(problem, 0), problem.start(jax.random.key(0))
+        compiled = jax.jit(problem.gradient_at_public).lower(point, mine, jax.random.key(0)).compile()
+        memory: Any = compiled.memory_analysis()
+        needed.append(memory.temp_size_in_bytes)
+    assert needed[1] <= 1.1 * needed[0]
+    assert needed[1] < 4 * per_example.BLOCK_BYTES
