@@ -287,6 +287,7 @@ METHOD = Method(
     "Networks, Algorithm 1",
     needs="two-way links",
     secure=True,
+    counts_coins=True,
     noise_sent=noise_sent,
     side_vector="z",
     decays=("constant", "sqrt", "linear"),

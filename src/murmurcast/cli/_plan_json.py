@@ -62,6 +62,10 @@ def as_dict(
         "power_note": plan.power_note or None,
         "warnings": [*warned, *plan.warnings],
     }
+    if plan.budget.first_releases:
+        result["first_releases"] = dict(plan.budget.first_releases)
+    if plan.sampling is not None and (noise := plan.noise_over_full_batches) is not None:
+        result["sampling"] = {"rates": list(plan.sampling.rates), "noise_over_full_batches": noise.tolist()}
     if sent is not None:
         result["sent_power"] = {
             "largest_over_budget": sent.largest.tolist(),

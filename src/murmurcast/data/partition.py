@@ -17,6 +17,7 @@ from murmurcast.errors import Error
 
 if TYPE_CHECKING:
     from murmurcast.data.base import Dataset
+    from murmurcast.data.preprocessing import FirstReleases
 
 Rows = NDArray[np.int64]
 _PURPOSE = 4  # of the draws, beside the seed
@@ -179,11 +180,15 @@ class Partition:
         dataset: The set that is shared out.
         rule: How.
         rows: One read-only array of row numbers per node; every training example is in exactly one of them.
+        first: What nodes released before training to centre and whiten their rows; None where they did not.
+        origin: The same before that.
     """
 
     dataset: "Dataset"
     rule: PartitionRule
     rows: tuple[Rows, ...]
+    first: "FirstReleases | None" = None
+    origin: "Partition | None" = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(_frozen(part) for part in self.rows))
@@ -218,7 +223,12 @@ class Partition:
 
     @cached_property
     def sha256(self) -> str:
-        """Of the training records and of who holds which: a secret, where the records are (`runs.commitment`)."""
+        """Of the training records and of who holds which: a secret, where the records are (`runs.commitment`).
+
+        Of the records as they were given: what statistics under noise make of them depends on the machine's arithmetic.
+        """
+        if self.origin is not None:
+            return self.origin.sha256
         return sha256_of((self.dataset.features, self.dataset.targets, *self.rows))
 
     @property

@@ -41,12 +41,13 @@ if TYPE_CHECKING:
     from murmurcast.data.partition import Partition
     from murmurcast.planning.plan import Plan
     from murmurcast.planning.setup import ProblemFacts
+    from murmurcast.privacy.first_releases import Rows
     from murmurcast.problems.base import Problem
     from murmurcast.problems.clip import Clipping
 
 _BUDGET_KEYS = {
     *("epsilon", "delta", "target", "unit", "theta", "noise_source"),
-    *("settings_chosen", "records_per_person"),
+    *("settings_chosen", "records_per_person", "centring", "whitening"),
 }
 
 
@@ -89,11 +90,24 @@ class Experiment(Section):
             raise Error(f"[radio] {problem}", hint=problem.hint) from None
 
     def build_partition(self, nodes: int, folder: Path = Path(), on_stage: Stage = quiet) -> "Partition":
-        """Who holds which part of the set, for so many nodes."""
+        """Who holds which part of the set, for so many nodes; centred and whitened where [privacy] says so."""
         dataset = self.build_dataset(folder, on_stage)
         on_stage("sharing the data out")
         section = self._data()
-        return dataset.partition(section.partition, nodes, section.seed)
+        partition = dataset.partition(section.partition, nodes, section.seed)
+        if not self.build_budget().first_releases:
+            return partition
+        from murmurcast.planning.preprocess import preprocess
+
+        on_stage("releasing what centres and whitens it")
+        # No other run with noise of these seeds can be added up with this one, so this noise is fresh too.
+        seed = 0 if isinstance(self.run.seeds, int) else self.run.seeds[0]
+        rows: Rows = "non-negative" if section.non_negative else "signed"
+        return preprocess(partition, self.build_budget(), rows=rows, seed=seed)
+
+    def build_budget(self) -> Budget:
+        """The budget that [privacy] describes."""
+        return Budget(**self.privacy.model_dump(include=_BUDGET_KEYS))
 
     def build_dataset(self, folder: Path = Path(), on_stage: Stage = quiet) -> "Dataset":
         """The set that [data] names, split and scaled as it says; `folder` is where a relative file starts."""
@@ -120,7 +134,7 @@ class Experiment(Section):
 
         partition = self.build_partition(nodes, folder, on_stage)
         make = SoftmaxRegression if section.kind == "softmax" else RidgeRegression
-        problem = make(data=partition, l2=section.l2, batch=section.batch, **common)
+        problem = make(data=partition, l2=section.l2, batch=section.batch, sampling=section.sampling, **common)
         self._require_known(problem)
         return problem
 
@@ -144,12 +158,12 @@ class Experiment(Section):
         if network is None:
             on_stage("building the network")
             network = self.build_network(folder)
-        privacy, schedule = self.privacy, self.schedule
+        schedule = self.schedule
         noise = schedule.noise_to_step
         return Setup(
             network=network,
             problem=problem or self._planned_problem(network.nodes, folder, on_stage),
-            budget=Budget(**privacy.model_dump(include=_BUDGET_KEYS)),
+            budget=self.build_budget(),
             schedule=Schedule(
                 **schedule.model_dump(exclude={"noise_to_step"}),
                 noise_to_step=tuple(noise) if isinstance(noise, list) else noise,
@@ -196,8 +210,9 @@ class Experiment(Section):
         lines = tuple(f"algorithm.{key} has no meaning with {name} and is not used" for key in sorted(unused))
         if self.problem.clipping == "none":
             return (*lines, "gradients are not clipped: every epsilon is nominal, and nothing is promised")
-        sampled = self.problem.batch is not None and not self._method.reason and self._method.sends
-        return (*lines, PLAIN_BOUND) if sampled else lines
+        batches = self.problem.batch is not None and not self._method.reason and self._method.sends
+        plain = self.problem.sampling == "fixed" or not self._method.counts_coins
+        return (*lines, PLAIN_BOUND) if batches and plain else lines
 
     @property
     def promised_data(self) -> DataFacts | None:
@@ -279,7 +294,12 @@ class Experiment(Section):
             )
         secure = privacy.noise_source == "secure"  # rounding is counted: for so many parameters and examples
         at_hand = self.data is not None or (section.kind == "quadratic" and secure)
-        if at_hand and (secure or (privacy.unit == "record" and examples is None)):
+        if section.sampling == "poisson" and self.data is None:
+            raise Error(
+                'problem.sampling = "poisson" needs [data]: what a coin hides depends on how many records there are',
+                hint="say what to learn from, or leave sampling out",
+            )
+        if at_hand and (secure or section.sampling == "poisson" or (privacy.unit == "record" and examples is None)):
             return self.build_problem(nodes, folder, on_stage)
         return ClippedGradients(
             clip=privacy.clip,
@@ -293,6 +313,7 @@ class Experiment(Section):
         for what, given in (
             ("[data]", self.data),
             ("problem.batch", self.problem.batch),
+            ("problem.sampling", self.problem.sampling == "poisson"),
             ("problem.l2", self.problem.l2),
         ):
             if given:

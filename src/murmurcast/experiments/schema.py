@@ -11,6 +11,7 @@ from murmurcast.network.gains import Constant, FreeSpace, Indoor, LogDistance, R
 from murmurcast.network.weights import Z
 from murmurcast.planning.schedule import Decay, NoiseTiming
 from murmurcast.privacy.settings_chosen import NOT_STATED
+from murmurcast.problems.sampling import SamplingRule
 from murmurcast.radio.settings import Radio
 
 Gain = Annotated[
@@ -79,6 +80,8 @@ class PrivacySection(Section):
     noise_source: Literal["seeded", "secure"] = "seeded"
     settings_chosen: str = NOT_STATED
     records_per_person: int = 1
+    centring: float = 0.0
+    whitening: float = 0.0
 
 
 class ScheduleSection(Section):
@@ -110,6 +113,7 @@ class DataSection(Section):
     seed: int = 0
     mean: float | None = None
     std: float | None = None
+    non_negative: bool = False
     examples: int | None = None
     features: int | None = None
     labels: list[str | int] | None = None
@@ -123,6 +127,7 @@ class ProblemSection(Section):
     kind: Literal["softmax", "ridge", "quadratic"] = "softmax"
     l2: float = 0.0
     batch: int | None = None
+    sampling: SamplingRule = "fixed"
     clipping: Literal["node", "example", "none"] | None = None
     radius: float | None = None
     box: float | None = None
