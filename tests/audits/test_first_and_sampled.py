@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import murmurcast as mc
-from murmurcast.audits import canaries
+from murmurcast.audits import canaries, replay
 from murmurcast.audits.audit import audit
 from murmurcast.audits.first_releases import check_first_releases
 from murmurcast.audits.verdict import Audit
@@ -63,13 +63,16 @@ def test_all_systems_stay_below() -> None:
 
 
 def test_coins_that_everybody_sees_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records that take part in every epoch, or whose coins never fall anew, under a promise that counts on coins."""
+    """Records that take part in every epoch, under a promise that counts on coins: guesses alone show it."""
     plan, problem = system(epsilon=1.0, rate=0.1, centring=0.0, whitening=0.0)
     algorithm = mc.power_controlled(plan)
     assert audit(algorithm, problem, runs=500).verdict == "not falsified"
-    monkeypatch.setattr(canaries, "threshold", lambda rate: np.full(np.shape(rate), 2**32 - 1, np.uint32))
+    for module in (canaries, replay):
+        monkeypatch.setattr(module, "threshold", lambda rate: np.full(np.shape(rate), 2**32 - 1, np.uint32))
     found = audit(algorithm, problem, runs=500)
     assert found.verdict == "FALSIFIED"
+    assert not any(check.refutes for check in found.checks)
+    assert max(attack.epsilon for attack in found.attacks) > 1.2
     assert plan.certificate.mu.max() > 1.5 * gaussian.mu(1.0, 1e-5)  # what coins bring
 
 

@@ -14,6 +14,7 @@ from murmurcast.audits.attack import BOUNDS, Attack, Promise, judge
 from murmurcast.audits.canaries import Numbers
 from murmurcast.audits.claims import takes_private_gradients
 from murmurcast.audits.following import bytes_of_following
+from murmurcast.audits.noise_checks import Check
 from murmurcast.audits.verdict import Audit
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
@@ -112,8 +113,7 @@ def audit(
     chosen.on_stage("looking at the noise")
     noise = gathered.following if np.isfinite(promised).all() else None
     first = first_releases.check_first_releases(getattr(problem, "data", None), half * _FOR_FIRST)
-    left = half * (1 - _FOR_FIRST * len(first))
-    checks = () if noise is None else noise_checks.check_noise(noise, planted, 1 - left)
+    checks = () if noise is None else noise_checks.check_noise(noise, planted, 1 - half * _left_by(first))
     chosen.on_stage("trying hostile data")
     hostile = clipping.try_hostile_data(problem, setup.budget.unit, _point(algorithm), seed)
     unseen = _unseen(gathered.together, nodes, targets, looked_at, target, members)
@@ -134,6 +134,11 @@ def audit(
         unseen=(*unseen, *hostile.unseen, *(_FIRST_UNSEEN for _ in first)),
         warnings=() if members is None or gathered.together else (_deaf(algorithm, members),),
     )
+
+
+def _left_by(first: tuple[Check, ...]) -> float:
+    """The share of what may go wrong in the checks that the look at first releases leaves to the others."""
+    return 1 - _FOR_FIRST * len(first)
 
 
 def _point(algorithm: Algorithm) -> clipping.Point:

@@ -162,8 +162,8 @@ def planted(algorithm: Algorithm) -> Algorithm:
         inner = algorithm.init(start, Local(public, private, local.project))
         begun = (start, tuple(taken)) if taken else ()
         nothing = jnp.zeros((), jnp.int32)
-        no_coins = Coins(jnp.zeros(2, jnp.uint32), jnp.zeros((), jnp.uint32), nothing, nothing)
-        coins = () if algorithm.setup.sampling is None else no_coins
+        always = Coins(jnp.zeros(2, jnp.uint32), jnp.asarray(threshold(1.0)), nothing, nothing)
+        coins = () if algorithm.setup.sampling is None else always
         return Planted(inner, jnp.zeros_like(start), jnp.ones((), start.dtype), begun, coins)
 
     last = algorithm.rounds[-1].name

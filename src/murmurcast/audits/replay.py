@@ -130,12 +130,10 @@ def replay(
     @jax.jit
     def of_node(epoch: jax.Array, tables: Any, fixed: Any, state: Any, signals: Any) -> Any:
         number, mine, weight, planted, coins = fixed
-        keys = noise.at_node(noise.at_epoch(roots, Purpose.BATCH, epoch), number)
-        planted = _taking_part(coins, epoch, planted)
+        keys, planted = _batch_keys(roots, epoch, number), _taking_part(coins, epoch, planted)
 
-        def one(arguments: Any) -> Any:
-            key, canary, state, signals = arguments
-            return of_run(key, tables, mine, (weight, canary), state, signals)
+        def one(now: Any) -> Any:
+            return of_run(now[0], tables, mine, (weight, now[1]), *now[2:])
 
         return jax.lax.map(one, (keys, planted, state, signals), batch_size=_RUNS_PER_BLOCK)
 
@@ -221,7 +219,7 @@ def _start(
     @jax.jit
     def of_node(points: jax.Array, fixed: Any) -> Any:
         number, mine, weight, planted, coins = fixed
-        keys = noise.at_node(noise.at_epoch(roots, Purpose.BATCH, 0), number)
+        keys = _batch_keys(roots, 0, number)
         planted = _taking_part(coins, jnp.zeros((), jnp.int32), planted)
 
         def of_run(arguments: Any) -> Any:
@@ -262,6 +260,11 @@ def _planted(
         for target, signs, change in zip(canaries.targets, canaries.signs, canaries.change, strict=True):
             added[nodes == target] = change / 2 * signs.reshape(runs, *shape)
     return jnp.asarray(added)
+
+
+def _batch_keys(roots: jax.Array, epoch: Any, number: jax.Array) -> jax.Array:
+    """[runs, 2] of a node's minibatches in an epoch."""
+    return noise.at_node(noise.at_epoch(roots, Purpose.BATCH, epoch), number)
 
 
 def _coins(canaries: Canaries | None, nodes: NDArray[np.int64], runs: int) -> list[Any]:

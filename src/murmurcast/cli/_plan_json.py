@@ -61,11 +61,8 @@ def as_dict(
         "paper_claim": {"epsilon": claim.epsilon, "delta": claim.delta},
         "power_note": plan.power_note or None,
         "warnings": [*warned, *plan.warnings],
+        **_data(plan),
     }
-    if plan.budget.first_releases:
-        result["first_releases"] = dict(plan.budget.first_releases)
-    if plan.sampling is not None and (noise := plan.noise_over_full_batches) is not None:
-        result["sampling"] = {"rates": list(plan.sampling.rates), "noise_over_full_batches": noise.tolist()}
     if sent is not None:
         result["sent_power"] = {
             "largest_over_budget": sent.largest.tolist(),
@@ -82,6 +79,16 @@ def as_dict(
         ]
         result |= {"linear": listed[0], "linears": listed}
     return result
+
+
+def _data(plan: "Plan") -> dict[str, Any]:
+    """What is released before training, and what coins are worth."""
+    found: dict[str, Any] = {}
+    if plan.budget.first_releases:
+        found["first_releases"] = dict(plan.budget.first_releases)
+    if plan.sampling is not None and (noise := plan.noise_over_full_batches) is not None:
+        found["sampling"] = {"rates": list(plan.sampling.rates), "noise_over_full_batches": noise.tolist()}
+    return found
 
 
 def _collusion(found: "Collusion", delta: float) -> dict[str, Any]:
