@@ -85,3 +85,5 @@ def test_a_split_for_given_noise_and_a_tier_that_needs_a_whole_gradient_are_refu
         planned(of).amplified((0,), 1.0)
     with pytest.raises(mc.Error, match="whole gradient"):
         mc.mped2fl(planned(of))
+    with pytest.raises(mc.Error, match="public mixed point"):
+        mc.power_controlled(planned(of), gradient_at="own")

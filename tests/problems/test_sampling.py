@@ -120,11 +120,7 @@ def test_a_batch_of_everything_is_the_full_gradient() -> None:
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_private_points_and_batches_without_a_size_are_refused() -> None:
-    one = problem(sampling="poisson")
-    with pytest.raises(Error, match="public point") as raised:
-        one.gradient_at_private(jnp.zeros(one.shape), node(one, 0), jax.random.key(0))
-    assert "mixed" in raised.value.hint
+def test_batches_without_a_size_are_refused() -> None:
     with pytest.raises(Error, match="expected size"):
         problem(batch=None, sampling="poisson")
     with pytest.raises(Error, match="sampling"):

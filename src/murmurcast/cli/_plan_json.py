@@ -36,7 +36,7 @@ def as_dict(
         "unit": certified.unit,
         "best_guess": best_guess(certified.mu, plan.curve, certified.delta).tolist(),
     }
-    result: dict[str, Any] = {
+    result: dict[str, Any] = _data(plan) | {
         "nodes": plan.network.nodes,
         "links": plan.network.links,
         "alpha": plan.alpha.tolist(),
@@ -61,7 +61,6 @@ def as_dict(
         "paper_claim": {"epsilon": claim.epsilon, "delta": claim.delta},
         "power_note": plan.power_note or None,
         "warnings": [*warned, *plan.warnings],
-        **_data(plan),
     }
     if sent is not None:
         result["sent_power"] = {

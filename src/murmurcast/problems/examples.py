@@ -176,14 +176,6 @@ class OnExamples(ABC):
         rows = Rows(mine.features[picked], None, mine.targets[picked], mine.reach[picked], present, mine.size)
         return rows, jnp.asarray(self.batch, mine.features.dtype)
 
-    def require_public(self) -> None:
-        """Gradients at a private point are not to be taken: what coins hide is proved for public points only."""
-        if self.sampled is not None:
-            raise Error(
-                'sampling = "poisson" needs gradients at a public point: at a private one, who joined earlier shows',
-                hint='set gradient_at = "mixed" where the method has it, or sampling = "fixed"',
-            )
-
 
 def stacked(problem: OnExamples, constant: float) -> Rows:
     """All nodes' examples, short nodes filled up with zeros.

@@ -110,7 +110,6 @@ class Model(OnExamples):
 
     def gradient_at_private(self, model: jax.Array, mine: Rows, key: jax.Array) -> jax.Array:
         """The node's gradient, the L2 term inside the clip of every example."""
-        self.require_public()
         rows, count = self.drawn(mine, key)
         return self.gradient_clip.of_node(self._sum(model, rows, self.l2 * model) / count)
 

@@ -66,7 +66,6 @@ class RidgeRegression(OnExamples):
 
         ||r x + l2 w||^2 = r^2 ||x||^2 + 2 l2 r x'w + l2^2 ||w||^2.
         """
-        self.require_public()
         rows, count = self.drawn(mine, key)
         predicted = rows.features @ model
         residual = predicted - rows.targets

@@ -62,7 +62,6 @@ class SoftmaxRegression(OnExamples):
 
         ||r (x, 1)' + l2 W||^2 = ||r||^2 ||(x, 1)||^2 + 2 l2 r'W(x, 1) + l2^2 ||W||^2: still no loop.
         """
-        self.require_public()
         rows, count = self.drawn(mine, key)
         residual, scores = self._residual(model, rows)
         parts = jnp.sum(residual * residual, axis=0) * rows.reach**2 + self.l2**2 * jnp.sum(model * model)
