@@ -202,7 +202,7 @@ def test_amplification_for_batches_of_a_fixed_size_is_refused(tmp_path: Path) ->
     )
     for check in (certify, certify_with_experiment):
         with pytest.raises(Altered, match="its sampling is fixed in"):
-            check(forged)  # type: ignore[operator]
+            check(forged)
     # Said of the fixed run itself, it is not what its noise comes to.
     claimed = fixed.ledger.assign_attrs(sampling="poisson", room=40, law="sampled gaussian")
     claimed = claimed.assign(records_per_node=honest.ledger["records_per_node"])

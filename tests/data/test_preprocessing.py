@@ -56,7 +56,7 @@ def test_noise_is_as_large_as_claimed_and_alike_in_all_directions(statistic: str
 def test_draws_are_keyed_by_seed_statistic_and_node() -> None:
     rows = within_unit_ball(shared().dataset.features)[:7]
     drawn = {
-        (statistic, seed, node): release(statistic, rows, 1.0, seed, node).ravel()[:3].tolist()  # type: ignore[arg-type]
+        (statistic, seed, node): release(statistic, rows, 1.0, seed, node).ravel()[:3].tolist()
         for statistic in ("centring", "whitening")
         for seed in (0, 1)
         for node in (0, 1)

@@ -9,13 +9,13 @@ SIZES = np.array([5.0, 8.0])
 
 
 def moments(rows: np.ndarray) -> np.ndarray:
-    return rows.T @ rows / len(rows)
+    return np.asarray(rows.T @ rows / len(rows))
 
 
 def unit_rows(rng: np.random.Generator, count: int, signed: bool) -> np.ndarray:
     rows = rng.standard_normal((count, 4)) * (rng.random((count, 4)) < 0.6)
     rows = rows if signed else np.abs(rows)
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1)
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1))
 
 
 @pytest.mark.parametrize("rows", ["signed", "non-negative"])

@@ -21,7 +21,7 @@ def exact_delta(rate: float, ratio: float, at: float) -> float:
         return float((1 - rate) * norm.pdf(x, 0, std) + rate * norm.pdf(x, centre, std))
 
     def excess(x: float) -> float:
-        return max(0.0, density(x, -1.0) - np.exp(at) * density(x, 1.0))
+        return max(0.0, density(x, -1.0) - float(np.exp(at)) * density(x, 1.0))
 
     return float(quad(excess, -1 - 12 * std, 1 + 12 * std, limit=400, epsabs=1e-13)[0])
 

@@ -70,7 +70,7 @@ def test_a_gradient_is_the_clipped_sum_of_those_who_joined_over_the_expected_num
     if kind == "model":
 
         def loss(w: jax.Array, example: Example) -> jax.Array:
-            return (jnp.dot(w, example.features) - example.target) ** 2
+            return jnp.square(jnp.dot(w, example.features) - example.target)
 
         one = Model(
             data=one.data, clip=0.3, batch=BATCH, sampling="poisson", initialise=lambda _: jnp.zeros(5), loss=loss
@@ -80,8 +80,8 @@ def test_a_gradient_is_the_clipped_sum_of_those_who_joined_over_the_expected_num
     who = np.flatnonzero(joined(key, mine.size, one.batch, len(mine.present)))
     assert 0 < len(who) != one.batch
     alone = type(one)(**{**vars_of(one), "batch": None, "sampling": "fixed", "l2": 0.0})
-    total = sum(
-        np.asarray(alone.gradient_at_public(model, only(mine, row), key), np.float64) for row in who
+    total = np.sum(
+        [np.asarray(alone.gradient_at_public(model, only(mine, int(row)), key), np.float64) for row in who], axis=0
     )  # each of one record, so its own clipped gradient
     found = np.asarray(one.gradient_at_public(model, mine, key))
     np.testing.assert_allclose(found, total / one.batch + one.l2 * np.asarray(model), atol=2e-6)
