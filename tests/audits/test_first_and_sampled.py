@@ -54,7 +54,7 @@ def test_some_systems_stay_below() -> None:
     for one in found:
         assert [check.name for check in one.checks][-1] == "noise of first releases"
         assert any("released before training" in line for line in one.unseen)
-        assert max(attack.epsilon for attack in one.attacks) > 0
+    assert max(attack.mu for one in found for attack in one.attacks) > 0.1  # they do show something
 
 
 @pytest.mark.slow
