@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from murmurcast.network.weights import mixing_rate as mixing_rate
     from murmurcast.planning.plan import Plan as Plan
     from murmurcast.planning.plan import PowerRule as PowerRule
+    from murmurcast.planning.preprocess import preprocess as preprocess
     from murmurcast.planning.schedule import Schedule as Schedule
     from murmurcast.planning.setup import Budget as Budget
     from murmurcast.planning.setup import ClippedGradients as ClippedGradients
@@ -158,6 +159,7 @@ _HOME = {
     "plan": "planning.solve",
     "power_controlled": "algorithms.power_controlled",
     "power_controlled_diffusion": "algorithms.power_controlled_diffusion",
+    "preprocess": "planning.preprocess",
     "private_exact_diffusion": "algorithms.private_exact_diffusion",
     "private_frost": "algorithms.private_frost",
     "private_gradient_tracking": "algorithms.private_gradient_tracking",

@@ -29,7 +29,7 @@ def test_it_knows_the_law_of_its_noise() -> None:
     assert made().law == GAUSSIAN
     secure = made(source="secure")
     assert (secure.law.name, secure.law.dim) == ("discrete gaussian", 7)
-    assert secure.curve.source == "secure"
+    assert secure.curve_for(np.ones((secure.schedule.epochs, 4))).source == "secure"
 
 
 def test_its_beginning_is_a_setup() -> None:

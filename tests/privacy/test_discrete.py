@@ -135,9 +135,9 @@ def test_curves() -> None:
     assert conversion.curve("seeded", 5, 9) == conversion.EXACT
     secure = conversion.curve("secure", 5, 9)
     assert secure == Curve("secure", discrete.rounding(5, 9), 45)
-    assert float(secure.with_rounding(np.array(1.0))) == 1.0 + secure.rounding
+    assert float(secure.total_mu(np.array(1.0))) == 1.0 + secure.rounding
     mu = secure.mu_of_steps(3.0, 1e-5)
-    assert float(secure.epsilon(secure.with_rounding(np.array(mu)), 1e-5)) <= 3 * (1 + 1e-12)
+    assert float(secure.epsilon(secure.total_mu(np.array(mu)), 1e-5)) <= 3 * (1 + 1e-12)
     assert conversion.EXACT.mu_of_steps(3.0, 1e-5) == gaussian.mu(3.0, 1e-5)
     with pytest.raises(ValueError, match="rounding"):
         conversion.curve("secure", 10**12, 10**6).mu_of_steps(0.1, 1e-5)

@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from murmurcast.errors import Error
 from murmurcast.privacy import discrete, gaussian, laplace
-from murmurcast.privacy.conversion import epsilon_of, mu_of
+from murmurcast.privacy.conversion import after, curve_of, epsilon_of, mu_of
 from murmurcast.privacy.releases import GAUSSIAN, LAPLACE, Law, Releases, nothing_released
 
 RATIO = np.array([[0.0, 0.0, 0.0], [0.3, 0.1, 0.2], [0.4, 0.0, 0.1]])
@@ -66,7 +66,19 @@ def test_what_is_not_hidden_is_infinite_and_nothing_is_nothing() -> None:
     np.testing.assert_array_equal(epsilon_of(nothing_released(3, 2), 1e-5), 0)
 
 
-def test_sampled_releases_are_refused_until_they_can_be_counted() -> None:
-    with pytest.raises(Error, match="sampled") as raised:
-        mu_of(Releases(Law("sampled gaussian", rate=0.1), RATIO, "everybody"))
-    assert "plain" in raised.value.hint
+def test_what_was_released_before_adds_up_in_squares() -> None:
+    releases = after(0.3, Releases(GAUSSIAN, RATIO, "everybody"))
+    expected = np.sqrt((RATIO**2).sum(axis=0) + 0.09)
+    np.testing.assert_allclose(mu_of(releases), expected)
+    np.testing.assert_allclose(epsilon_of(releases, 1e-5), gaussian.epsilon(expected, 1e-5))
+    np.testing.assert_allclose(mu_of(releases.until(2)), np.sqrt((RATIO[:2] ** 2).sum(axis=0) + 0.09))
+    left = curve_of(releases).mu_of_steps(3.0, 1e-5)
+    assert float(np.hypot(left, 0.3)) == pytest.approx(float(gaussian.mu(3.0, 1e-5)))
+
+
+@pytest.mark.parametrize("law", [LAPLACE, Law("none"), Law("discrete gaussian", dim=3)])
+def test_no_account_is_known_of_other_laws_after_a_release(law: Law) -> None:
+    with pytest.raises(Error, match="released under Gaussian noise") as raised:
+        after(0.3, Releases(law, RATIO, "everybody"))
+    assert "centring" in raised.value.hint
+    assert after(0.0, Releases(law, RATIO, "everybody")).before == 0

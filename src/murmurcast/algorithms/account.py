@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
 from murmurcast._check import FloatArray
+from murmurcast.algorithms.data_account import records_per_person as records_per_person
+from murmurcast.algorithms.data_account import sampling_of
 from murmurcast.algorithms.tables import row_of
 from murmurcast.errors import Error
 from murmurcast.network.weights import Z, perron, z_diagonal
@@ -157,18 +159,6 @@ def sensitivity(ledger: LedgerTables) -> FloatArray:
     return expected
 
 
-def records_per_person(ledger: LedgerTables) -> int:
-    """k, how many records are hidden together; 1 where the ledger does not say."""
-    if not ledger.says("records_per_person"):
-        return 1
-    found = ledger.number("records_per_person")
-    if found < 1 or found != np.floor(found):
-        ledger.refuse(f"has records_per_person {found:g}, expected a whole number of at least 1")
-    if found > 1 and ledger.text("unit") == "node":
-        ledger.refuse(f"hides {found:g} records of a person, and has unit node")
-    return int(found)
-
-
 def constant(ledger: LedgerTables, name: str) -> FloatArray:
     """[nodes] a table that is the same in all epochs, of numbers above 0."""
     found = above_zero(ledger, name)
@@ -185,9 +175,10 @@ def gains(ledger: LedgerTables, round_name: str) -> csr_array:
 
 def law_of(ledger: LedgerTables) -> Law:
     """Of the noise that hides a vector of the model's size."""
-    if ledger.noise_source == "seeded":
-        return GAUSSIAN
-    return Law("discrete gaussian", dim=int(ledger.number("dim")))
+    if ledger.noise_source == "secure":
+        return Law("discrete gaussian", dim=int(ledger.number("dim")))
+    found = sampling_of(ledger)
+    return GAUSSIAN if found is None else Law("sampled gaussian", rates=found.rates, overflow=found.overflow)
 
 
 def above_zero(ledger: LedgerTables, name: str, sends: FloatArray | None = None) -> FloatArray:

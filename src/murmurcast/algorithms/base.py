@@ -15,6 +15,7 @@ from murmurcast.channels.base import Channel
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
 from murmurcast.planning.setup import Setup
+from murmurcast.privacy import conversion
 from murmurcast.privacy.releases import Releases
 
 if TYPE_CHECKING:
@@ -241,7 +242,12 @@ class Algorithm(NamedTuple):
 
 
 def proved(algorithm: Algorithm) -> Algorithm:
-    """The algorithm, its promise tied to the parts it has now: only for whoever has proved it for them."""
+    """The algorithm, its promise tied to the parts it has now: only for whoever has proved it for them.
+
+    What its nodes release before training, by the budget, is a part of the promise.
+    """
+    before = algorithm.setup.budget.spent_before
+    algorithm = algorithm._replace(releases=tuple(conversion.after(before, part) for part in algorithm.releases))
     return algorithm._replace(proof=_proof(algorithm))
 
 

@@ -75,7 +75,9 @@ def central_dp(plan: Plan, *, publish: Publish = "last") -> Algorithm:
     """
     require_publish(publish)
     nodes, epochs = plan.network.nodes, plan.schedule.epochs
-    mu = float(plan.certificate.mu.max())
+    is_sampled = plan.law.name == "sampled gaussian"  # nodes may then have coins, and with them mu, of their own
+    largest = plan.certificate.mu.min() if is_sampled else plan.certificate.mu.max()
+    mu = float(np.sqrt(largest**2 - plan.budget.spent_before**2))
     rho = plan.sensitivity.max() * np.sqrt(epochs - 1) / mu
 
     def init(model: Model, local: Local) -> State:  # noqa: ARG001
@@ -107,7 +109,7 @@ def central_dp(plan: Plan, *, publish: Publish = "last") -> Algorithm:
             ),
             settings={"publish": publish},
             init=init,
-            releases=(Releases(GAUSSIAN, ratio, "trusted server"),),
+            releases=(Releases(plan.law if is_sampled else GAUSSIAN, ratio, "trusted server"),),
         )
     )
 
@@ -141,6 +143,7 @@ METHOD = Method(
     formula="mu_j^2 = sum over t < T of (S_j / rho_t+1)^2",
     needs="two-way links, as the plan does",
     reference="Bassily, Smith, Thakurta 2014, with full batches",
+    counts_coins=True,
     noise_sent=noise_sent,
     uses="2",
 )

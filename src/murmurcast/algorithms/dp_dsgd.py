@@ -45,19 +45,21 @@ def dp_dsgd(
 
     Guarantees:
         Unit: the budget's. Adversary: everybody else together, hearing every antenna, and all published models.
-        Formula: mu_j^2 = sum over t < T of (S_j gamma_t / s_j,t+1)^2. Range: gradients clipped, at the public point.
+        Formula: mu_j^2 = sum over t < T of (S_j gamma_t / s_j,t+1)^2; records that join by secret coins cost less.
+        Range: gradients clipped, at the public point.
     """
     by, steps = mixer(setup, weights, access), steps_of(setup, step_factor)
-    noise = noise_for(setup, "dp-dsgd", gossip_releases(setup, steps, setup.sensitivity**0))
+    noise = noise_for(setup, "dp-dsgd", gossip_releases(setup, steps, setup.sensitivity**0, setup.law))
     receiving = Receiving(by.heard, by.kept, steps, newest(setup, publish))
     only = Round("model", by.channel, NOISE, sending(by, setup, noise), receiving, say, step_at_mixed)
     settings: Settings = {"weights": weights, "access": access, "step_factor": float(step_factor), "publish": publish}
-    return proved(Algorithm("dp-dsgd", setup, (only,), settings, start, (gossip_releases(setup, steps, noise),)))
+    released = gossip_releases(setup, steps, noise, setup.law)
+    return proved(Algorithm("dp-dsgd", setup, (only,), settings, start, (released,)))
 
 
 def account(ledger: accounts.LedgerTables) -> tuple[Releases, ...]:
     """A Gaussian mechanism in every epoch, given all that was sent before."""
-    return account_of_gossip(ledger, "noise: normal of a node", "both")
+    return account_of_gossip(ledger, "noise: normal of a node", "both", accounts.law_of(ledger))
 
 
 METHOD = Method(
@@ -69,6 +71,7 @@ METHOD = Method(
     formula="mu_j^2 = sum over t < T of (S_j gamma_t / s_j,t+1)^2",
     reference="the private form of dsgd that the literature compares with; Gaussian noise in what is sent",
     needs="two-way links",
+    counts_coins=True,
     noise_sent=noise_sent,
     averages=True,
 )

@@ -21,7 +21,7 @@ from murmurcast.algorithms.mixer import Mixer, mix, radiate
 from murmurcast.algorithms.tables import Leaf, newest_share, row_of, same_always
 from murmurcast.errors import Error, Infeasible
 from murmurcast.planning.setup import Setup
-from murmurcast.privacy.conversion import curve_of, mu_of
+from murmurcast.privacy.conversion import mu_of
 from murmurcast.privacy.releases import GAUSSIAN, Law, Releases, exposed_ratio
 
 if TYPE_CHECKING:
@@ -119,8 +119,8 @@ def noise_for(setup: Setup, name: str, unit: Releases) -> FloatArray:
     """
     require_seeded(setup, name)
     budget, given = setup.budget, setup.schedule.noise_to_step
-    curve = curve_of(unit.law, setup.schedule.epochs)
-    mu, allowed = mu_of(unit), curve.mu_of_steps(budget.epsilon, budget.delta)
+    curve = setup.curve_of(unit)
+    mu = mu_of(unit)
     if not np.isfinite(mu).all():
         raise Infeasible(
             f"no noise hides what node {int(np.argmax(~np.isfinite(mu)))} sends with {name}: a gradient is sent with a "
@@ -128,17 +128,18 @@ def noise_for(setup: Setup, name: str, unit: Releases) -> FloatArray:
             hint='set noise_timing = "aligned"',
             smallest_epsilon=np.inf,
         )
+    allowed = curve.mu_of_steps(budget.epsilon, budget.delta)
     if given is None or isinstance(given, str):
         return np.asarray(mu / allowed)
     noise = _check.per_node(setup.network.nodes, noise_to_step=given)
-    costs = mu / noise
-    if (costs > allowed * WITHIN).any():
-        worst = int(np.argmax(costs))
+    if (mu / noise > allowed * WITHIN).any():
+        epsilon = curve.epsilon_for(mu / noise, budget.epsilon, budget.delta)
+        worst = int(np.argmax(epsilon))
         raise Infeasible(
-            f"with this noise_to_step {name} costs node {worst} a total epsilon of "
-            f"{float(curve.epsilon(costs[worst], budget.delta)):.4g}, and the budget is {budget.epsilon:g}",
+            f"with this noise_to_step {name} costs node {worst} a total epsilon of {float(epsilon[worst]):.4g}, and "
+            f"the budget is {budget.epsilon:g}",
             hint='remove noise_to_step, or set it to "auto": the least noise that meets the budget is found',
-            smallest_epsilon=float(curve.epsilon(costs[worst], budget.delta)) * WITHIN,
+            smallest_epsilon=float(epsilon[worst]) * WITHIN,
         )
     return noise
 
@@ -147,6 +148,15 @@ def require_seeded(setup: Setup, name: str) -> None:
     """No grid was made for this method."""
     if setup.budget.noise_source == "secure":
         raise Error(f"secure noise is made for power-controlled, not for {name}", hint='set noise_source = "seeded"')
+
+
+def require_fixed_batches(setup: Setup, name: str) -> None:
+    """The account rests on how long a node's whole gradient can be, which coins leave open."""
+    if setup.sampling is not None:
+        raise Error(
+            f'no account of {name} is known for sampling = "poisson": it counts on a bound of a node\'s whole gradient',
+            hint='set problem.sampling = "fixed", or use power-controlled or dp-dsgd',
+        )
 
 
 def require_unbounded(setup: Setup, name: str, why: str) -> None:

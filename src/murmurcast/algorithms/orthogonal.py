@@ -67,6 +67,7 @@ METHOD = Method(
     formula="mu_j^2 = sum over t < T of (S_j gamma_t / (z_jj,t s_j,t+1))^2",
     reference="as power-controlled; access by slots is common practice",
     needs="two-way links",
+    counts_coins=True,
     noise_sent=algorithm_1.noise_sent,
     side_vector="z",
     uses="slots",

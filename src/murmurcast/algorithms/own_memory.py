@@ -8,7 +8,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import account as accounts
 from murmurcast.algorithms.base import Settings
-from murmurcast.algorithms.gossip import noise_for
+from murmurcast.algorithms.gossip import noise_for, require_fixed_batches
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
 from murmurcast.planning.setup import Setup
@@ -73,6 +73,7 @@ def noise_of(setup: Setup, name: str, own: Memory, hidden_by: FloatArray) -> Flo
 
     Where some links carry no noise, no noise on the others meets it; then it is that of a node that forgets at once.
     """
+    require_fixed_batches(setup, name)
     if isinstance(setup, Plan) and not setup.noise_is_automatic:
         return setup.noise_to_step
     nodes = setup.network.nodes

@@ -291,6 +291,7 @@ METHOD = Method(
     needs="two-way links",
     secure=True,
     drops=True,
+    counts_coins=True,
     noise_sent=noise_sent,
     side_vector="z",
     decays=("constant", "sqrt", "linear"),

@@ -44,6 +44,7 @@ METHOD = Method(
     reference="our own; see docs/exact-diffusion.md",
     needs=private.METHOD.needs,
     projects=False,
+    counts_coins=True,
     noise_sent=private.noise_sent,
     side_vector="z",
     averages=True,

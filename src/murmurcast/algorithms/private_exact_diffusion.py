@@ -34,7 +34,7 @@ from murmurcast.algorithms.mixer import Access, radiate
 from murmurcast.algorithms.tables import Leaf, row_of, same_always
 from murmurcast.algorithms.tracking import tracking_releases
 from murmurcast.planning.setup import Setup
-from murmurcast.privacy.releases import GAUSSIAN, Releases
+from murmurcast.privacy.releases import Releases
 
 if TYPE_CHECKING:
     import jax
@@ -64,10 +64,11 @@ def private_exact_diffusion(
     """
     name = "private-exact-diffusion"
     how = diffusing(setup, name, weights, access, step_factor, publish)
-    noise = noise_for(setup, name, tracking_releases(setup, setup.sensitivity**0))
+    noise = noise_for(setup, name, tracking_releases(setup, setup.sensitivity**0, setup.law))
     sending = Sending(how.by.amplitude, how.step, same_always(noise))
     only = Round("model", how.by.channel, NOISE, sending, how.receiving, send_private, diffuse)
-    return proved(Algorithm(name, setup, (only,), how.settings, begin, (tracking_releases(setup, noise),)))
+    released = tracking_releases(setup, noise, setup.law)
+    return proved(Algorithm(name, setup, (only,), how.settings, begin, (released,)))
 
 
 def send_private(here: Sending, state: State, drawn: dict[str, jax.Array]) -> jax.Array:
@@ -79,7 +80,7 @@ def account(ledger: accounts.LedgerTables) -> tuple[Releases, ...]:
     """S/nu in every epoch, the first included."""
     require_diffusion(ledger, "noise: normal of a node", Sending._fields)
     noise = row_of(accounts.above_zero(ledger, "model_sending_noise"), np.arange(1, ledger.epochs + 1))
-    return (Releases(GAUSSIAN, np.asarray(accounts.sensitivity(ledger) / noise), "everybody"),)
+    return (Releases(accounts.law_of(ledger), np.asarray(accounts.sensitivity(ledger) / noise), "everybody"),)
 
 
 def noise_sent(ledger: accounts.LedgerTables, epochs: NDArray[np.int64]) -> FloatArray:
@@ -97,6 +98,7 @@ METHOD = Method(
     reference="exact diffusion (Yuan, Ying, Zhao, Sayed 2019); the private form and its account are our own",
     needs="two-way links, no ball or box, weights that pass its stability check",
     projects=False,
+    counts_coins=True,
     noise_sent=noise_sent,
     side_vector="z",
     averages=True,

@@ -1,6 +1,7 @@
-"""What nodes exchange before training, free of data: the vectors behind z and y, and the factors of balanced weights.
+"""What nodes exchange before training.
 
-They cost channel uses too: z, K numbers a round, is not negligible once the number of nodes K comes near the number of
+Free of data are the vectors behind z and y and the factors of balanced weights; statistics of data go under noise. They
+cost channel uses too: z, K numbers a round, is not negligible once the number of nodes K comes near the number of
 parameters m. A use carries m numbers.
 """
 
@@ -15,6 +16,7 @@ from murmurcast.network.stability import DENSE_UP_TO
 from murmurcast.network.weights import column_mixing, mixing_rate
 from murmurcast.planning.row_mixing import row_mixing
 
+_NO_LIMIT = 10**9  # rounds
 _SETTLED = 1e-6  # relative: from there on a side vector changes nothing that anybody could measure
 
 
@@ -33,10 +35,25 @@ def setup_numbers(method: Method, algorithm: Algorithm) -> int | None:
     return count + _rounds(csr_array(column_mixing(setup.network).weights.T), algorithm.epochs)
 
 
-def setup_uses(method: Method, algorithm: Algorithm, dim: int) -> float | None:
-    """The same in channel uses of m = `dim` numbers."""
+def setup_uses(method: Method, algorithm: Algorithm, dim: int, released: int = 0) -> float | None:
+    """The same in channel uses of m = `dim` numbers.
+
+    Args:
+        method: Of the algorithm.
+        algorithm: Its network and settings.
+        dim: m.
+        released: How many numbers every node releases before training, under noise. All of them are public, and
+            everybody needs their average: they are mixed by the row-stochastic weights, each divided by its K pi, until
+            they have settled. A server is heard by everybody at once.
+    """
     numbers = setup_numbers(method, algorithm)
-    return None if numbers is None else numbers / dim
+    if numbers is None or not released:
+        return None if numbers is None else numbers / dim
+    if algorithm.setup.network.nodes > DENSE_UP_TO:
+        return None
+    on_air = any(one.channel.on_air for one in algorithm.rounds)
+    rounds = _rounds(row_mixing(algorithm.setup).mixing.weights, _NO_LIMIT) if on_air else 1
+    return (numbers + released * rounds) / dim
 
 
 def _rounds(weights: csr_array, epochs: int) -> int:

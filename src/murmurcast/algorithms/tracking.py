@@ -22,7 +22,7 @@ from murmurcast.algorithms.gossip import averaged
 from murmurcast.algorithms.mixer import Loud, Mixer, mix, radiate, send_own, spoken
 from murmurcast.algorithms.tables import Leaf, row_of
 from murmurcast.planning.setup import Setup
-from murmurcast.privacy.releases import GAUSSIAN, Releases
+from murmurcast.privacy.releases import GAUSSIAN, Law, Releases
 
 if TYPE_CHECKING:
     import jax
@@ -239,10 +239,10 @@ def _follow(here: Tracking, state: State, sent: jax.Array, heard: jax.Array, gra
     return State(own, averaged(here, state, own), tracker, gradient, state.mixed)
 
 
-def tracking_releases(setup: Setup, noise: FloatArray) -> Releases:
+def tracking_releases(setup: Setup, noise: FloatArray, law: Law = GAUSSIAN) -> Releases:
     """Every message carries one new gradient, under its own noise: S/nu in every epoch, the first included."""
     ratio = np.broadcast_to(setup.sensitivity / noise, (setup.schedule.epochs, setup.network.nodes))
-    return Releases(GAUSSIAN, np.array(ratio), "everybody")
+    return Releases(law, np.array(ratio), "everybody")
 
 
 def account_of_tracking(

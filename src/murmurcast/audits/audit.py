@@ -9,17 +9,18 @@ from murmurcast._check import FloatArray
 from murmurcast._progress import Count, Stage, quiet
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.observed import is_too_large
-from murmurcast.audits import canaries, clipping, noise_checks
+from murmurcast.audits import canaries, clipping, first_releases, noise_checks
 from murmurcast.audits.adversaries import MAX_ATTACKS, Gathered, System, evidence_of, gather
 from murmurcast.audits.attack import BOUNDS, Attack, Promise, judge
 from murmurcast.audits.canaries import Numbers
 from murmurcast.audits.claims import takes_private_gradients
 from murmurcast.audits.following import bytes_of_following
+from murmurcast.audits.noise_checks import Check
 from murmurcast.audits.verdict import Audit
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
 from murmurcast.planning.setup import Setup
-from murmurcast.privacy.conversion import curve_of, mu_of
+from murmurcast.privacy.conversion import EXACT, curve_of, mu_of
 from murmurcast.privacy.releases import Adversary, Releases
 from murmurcast.problems.base import Problem
 from murmurcast.runs.record import Precision, claimed, strongest_mu
@@ -29,6 +30,8 @@ _CANARIES = 16_000  # at every target
 _MIN_CANARIES = 100
 _MAX_CANARIES = 10_000_000  # of which every adversary keeps a reading for every epoch
 _BEST_MU = 2.5  # canaries of a larger mu are guessed nearly always right, whatever is done to the noise
+_FOR_FIRST = 0.01  # of what may go wrong in the checks, for the look at releases before training
+_FIRST_UNSEEN = "guesses from what was released before training: only the noise there was looked at"
 _MAX_FOLLOWED_BYTES = 2**30  # of nodes whose signals are looked at
 
 
@@ -110,7 +113,8 @@ def audit(
     attacks = _attacks(gathered, promises, algorithm, 1 - half / (BOUNDS * MAX_ATTACKS * len(targets)), seed)
     chosen.on_stage("looking at the noise")
     noise = gathered.following if np.isfinite(promised).all() else None
-    checks = () if noise is None else noise_checks.check_noise(noise, planted, 1 - half)
+    first = first_releases.check_first_releases(getattr(problem, "data", None), half * _FOR_FIRST)
+    checks = () if noise is None else noise_checks.check_noise(noise, planted, 1 - half * _left_by(first))
     chosen.on_stage("trying hostile data")
     hostile = clipping.try_hostile_data(problem, setup.budget.unit, _point(algorithm), seed)
     unseen = _unseen("" if gathered.together else _why_deaf(setup), nodes, targets, looked_at, target, members)
@@ -125,12 +129,17 @@ def audit(
         promises=tuple(sorted((each[0] for each in promises), key=lambda one: -one.mu)),
         weaker=_weaker(promises),
         attacks=attacks,
-        checks=checks,
+        checks=(*checks, *first),
         cut_caught=0.0 if noise is None else noise_checks.smallest_cut_of_size(noise, 1 - half),
         hostile=hostile,
-        unseen=(*unseen, *hostile.unseen),
+        unseen=(*unseen, *hostile.unseen, *(_FIRST_UNSEEN for _ in first)),
         warnings=() if members is None or gathered.together else (_deaf(algorithm, members),),
     )
+
+
+def _left_by(first: tuple[Check, ...]) -> float:
+    """The share of what may go wrong in the checks that the look at first releases leaves to the others."""
+    return 1 - _FOR_FIRST * len(first)
 
 
 def _point(algorithm: Algorithm) -> clipping.Point:
@@ -172,8 +181,7 @@ def epsilon_of_mu(algorithm: Algorithm, mu: float) -> float:
     """What a mu comes to at the budget's delta, by the curve of the noise that is claimed."""
     if not np.isfinite(mu):
         return np.inf
-    law = algorithm.releases[0].law if algorithm.releases else None
-    curve = algorithm.setup.curve if law is None or law.name != "laplace" else curve_of(law, algorithm.epochs)
+    curve = curve_of(algorithm.releases[0]) if algorithm.releases else EXACT
     return float(curve.epsilon(mu, algorithm.setup.budget.delta))
 
 

@@ -106,7 +106,9 @@ def _pair(problem: Problem, both: "tuple[Any, ...]", words: str) -> Pair:
     features, targets, other_features, other_targets = both
     one, other = _alone(problem, features, targets), _alone(problem, other_features, other_targets)
     first, second = (jax.tree.map(lambda leaf: leaf[0], world.local_data()) for world in (one, other))
-    return Pair(one, (first, second), float(one.gradient_clip.sensitivity("node", 1)[0]), words)
+    sampled = getattr(one, "sampled", None)  # more than the batch that is expected may join, up to its room
+    most = 1.0 if sampled is None else sampled.room / sampled.batch
+    return Pair(one, (first, second), most * float(one.gradient_clip.sensitivity("node", 1)[0]), words)
 
 
 def _alone(problem: Problem, features: Any, targets: Any) -> Problem:

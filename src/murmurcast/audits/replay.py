@@ -2,7 +2,7 @@
 
 Differential privacy grants the attacker all data, the plan and the code. So it follows a node with the very function
 that the node runs, on the signals it has or believes in, and compares what is sent with what it expected. Minibatches
-are granted too: the promise does not count on their being secret.
+are granted too, but for the coins of canaries: no promise counts on more being secret.
 """
 
 from typing import Any, Literal, NamedTuple, Protocol
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast.algorithms.base import Algorithm, Local, Model
-from murmurcast.audits.canaries import Canaries
+from murmurcast.audits.canaries import Canaries, Coins, threshold, tossed
 from murmurcast.audits.claims import quiet_draws, tables_at
 from murmurcast.engine import check, noise
 from murmurcast.engine import node as one_node
@@ -110,6 +110,7 @@ def replay(
             _of_nodes(problem.local_data() if data is None else data, nodes, dtype),
             _weight(canaries, nodes, dtype),
             _planted(canaries, nodes, len(seeds), problem.shape, dtype),
+            _coins(canaries, nodes, len(seeds)),
             strict=True,
         )
     )
@@ -128,12 +129,11 @@ def replay(
 
     @jax.jit
     def of_node(epoch: jax.Array, tables: Any, fixed: Any, state: Any, signals: Any) -> Any:
-        number, mine, weight, planted = fixed
-        keys = noise.at_node(noise.at_epoch(roots, Purpose.BATCH, epoch), number)
+        number, mine, weight, planted, coins = fixed
+        keys, planted = _batch_keys(roots, epoch, number), _taking_part(coins, epoch, planted)
 
-        def one(arguments: Any) -> Any:
-            key, canary, state, signals = arguments
-            return of_run(key, tables, mine, (weight, canary), state, signals)
+        def one(now: Any) -> Any:
+            return of_run(now[0], tables, mine, (weight, now[1]), *now[2:])
 
         return jax.lax.map(one, (keys, planted, state, signals), batch_size=_RUNS_PER_BLOCK)
 
@@ -218,8 +218,9 @@ def _start(
 
     @jax.jit
     def of_node(points: jax.Array, fixed: Any) -> Any:
-        number, mine, weight, planted = fixed
-        keys = noise.at_node(noise.at_epoch(roots, Purpose.BATCH, 0), number)
+        number, mine, weight, planted, coins = fixed
+        keys = _batch_keys(roots, 0, number)
+        planted = _taking_part(coins, jnp.zeros((), jnp.int32), planted)
 
         def of_run(arguments: Any) -> Any:
             key, canary, point = arguments
@@ -259,6 +260,28 @@ def _planted(
         for target, signs, change in zip(canaries.targets, canaries.signs, canaries.change, strict=True):
             added[nodes == target] = change / 2 * signs.reshape(runs, *shape)
     return jnp.asarray(added)
+
+
+def _batch_keys(roots: jax.Array, epoch: Any, number: jax.Array) -> jax.Array:
+    """[runs, 2] of a node's minibatches in an epoch."""
+    return noise.at_node(noise.at_epoch(roots, Purpose.BATCH, epoch), number)
+
+
+def _coins(canaries: Canaries | None, nodes: NDArray[np.int64], runs: int) -> list[Any]:
+    """[nodes] the coins of every node's canaries in all runs; () where they have none."""
+    if canaries is None or canaries.rates is None or canaries.keys is None:
+        return [()] * len(nodes)
+    rates = dict(zip(canaries.targets.tolist(), canaries.rates.tolist(), strict=True))
+    nothing = jnp.zeros(runs, jnp.int32)
+    return [
+        Coins(jnp.asarray(canaries.keys), jnp.full(runs, threshold(rates.get(node, 0.0))), nothing + node, nothing)
+        for node in nodes.tolist()
+    ]
+
+
+def _taking_part(coins: Any, epoch: jax.Array, planted: jax.Array) -> jax.Array:
+    """[runs, ...] what canaries add in an epoch."""
+    return jax.vmap(lambda of, canary: tossed(of, epoch, canary))(coins, planted) if coins else planted
 
 
 def _shaped(signal: NDArray[Any], shape: tuple[int, ...], dtype: "np.dtype[Any]") -> jax.Array:

@@ -21,7 +21,7 @@ from murmurcast.planning.warnings import without_meaning
 from murmurcast.privacy import settings_chosen
 from murmurcast.privacy.best_guess import best_guess
 from murmurcast.privacy.certificate import unit_in_words
-from murmurcast.privacy.conversion import Curve, note
+from murmurcast.privacy.conversion import EXACT, Curve, joined, note
 from murmurcast.runs.result import Result, listed
 
 Verdict = Literal["kept", "broken", "nothing is promised"]
@@ -158,7 +158,7 @@ def _composed(accounts: list[RunAccount], delta: float | None) -> Certified:
     # Of a broken promise nothing is left to stand on: its ledger may be the part that is wrong.
     tier = "none" if problems else min((account.tier for account in accounts), key=_WEAKEST.index)
     reasons = [account.reason for account in accounts if account.reason]
-    curve = _common([account.curve for account in accounts])
+    curve = _common(accounts)
     epsilon = curve.epsilon(mu, delta)
     if not problems and np.isinf(epsilon[np.isfinite(mu)]).any():
         raise Error(
@@ -226,14 +226,14 @@ def _said_of_all(accounts: list[RunAccount], *, kept: bool) -> str:
     return note("secure") if kept else "secure noise, but nothing is claimed for this transcript"
 
 
-def _common(curves: list[Curve]) -> Curve:
-    """For runs together: Gaussian noise meets the discrete Gaussian's bound too, so it serves where both occur.
-
-    Laplace noise meets the Gaussian's curve, and a better one of its own where all runs have it.
-    """
-    if all(curve.source == "seeded" for curve in curves):
-        return Curve(laplace=all(curve.laplace for curve in curves))
-    return Curve("secure", samples=sum(curve.samples for curve in curves))
+def _common(accounts: list[RunAccount]) -> Curve:
+    """For runs together; where a record may lie at other nodes in another run, its coins are not counted on."""
+    curves = [account.curve for account in accounts]
+    if any(account.overlapping for account in accounts):
+        curves = [curve._replace(sampled=()) for curve in curves]
+    if not all(np.isfinite(account.mu).all() for account in accounts):
+        return EXACT
+    return joined(curves, [account.mu for account in accounts])
 
 
 def _require_alike(accounts: list[RunAccount]) -> None:

@@ -6,6 +6,7 @@ from murmurcast.algorithms import registry
 from murmurcast.algorithms.method import Method
 from murmurcast.certificates.ledger import Ledger, said
 from murmurcast.data.assumptions import DataFacts
+from murmurcast.privacy.first_releases import STATISTICS
 from murmurcast.runs.result import Result
 
 ATTRIBUTES = frozenset(
@@ -13,11 +14,17 @@ ATTRIBUTES = frozenset(
         *("format", "algorithm", "rounds", "start_sha256", "start_gradients", "epochs", "delta", "unit", "clip"),
         *("clipping", "normaliser", "batch", "why_nothing", "noise_source", "law", "dim", "sampler_error"),
         *("records_per_person", "settings_chosen", "stop_after", "planned_epochs", "drops"),
+        *("first_releases", "first_rows", "first_seed", "sampling", "room"),
         *DataFacts("none").as_attributes(),
         *("data_features", "data_declared", "data_features_sha256"),
     )
 )
-VARIABLES = frozenset(("power", "sensitivity", "promised_mu", "examples_per_node"))
+VARIABLES = frozenset(
+    (
+        *("power", "sensitivity", "promised_mu", "promised_epsilon", "examples_per_node"),
+        *("records_per_node", *(f"{name}_noise" for name in STATISTICS)),
+    )
+)
 OF_A_PROMISE = "promised_mu_against_"
 ATTRIBUTES_OF_A_ROUND = ("channel", "draws", "gains_at", "radio", "slots", "air_seconds", "hops", "bits")
 VARIABLES_OF_A_ROUND = ("sender", "receiver", "gain", "receiver_noise", "joules")

@@ -11,6 +11,7 @@ from murmurcast.algorithms import registry
 from murmurcast.algorithms.account import TOLERANCE
 from murmurcast.certificates.ledger import Ledger, is_number, refuse, said, same
 from murmurcast.privacy.conversion import Curve, curve
+from murmurcast.privacy.first_releases import STATISTICS
 from murmurcast.privacy.settings_chosen import NOT_STATED
 from murmurcast.runs import validate
 from murmurcast.runs.result import LEDGER_FORMAT, Result
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _HEADING = re.compile(r"^\s*\[(network|privacy|schedule|algorithm)\]", re.MULTILINE)  # notes of one's own have none
 _BUDGET_MET = 1e-6  # relative: how nearly a plan meets its budget
+SAMPLED_TOLERANCE = 1e-6  # relative: sums over grids of privacy losses, which other machines round otherwise
 # Where an experiment file says what the ledger says too.
 _WRITTEN = {
     ("algorithm", "name"): "algorithm",
@@ -33,6 +35,7 @@ _WRITTEN = {
     ("privacy", "records_per_person"): "records_per_person",
     ("problem", "clipping"): "clipping",
     ("problem", "batch"): "batch",
+    ("problem", "sampling"): "sampling",
     ("run", "stop_after"): "stop_after",
 }
 
@@ -115,7 +118,12 @@ def _require_experiment(run: Result, ledger: Ledger) -> None:
         return
     for (section, key), name in _WRITTEN.items():
         inner = written.get(section)
-        unsaid = {"noise_source": "seeded", "settings_chosen": NOT_STATED, "records_per_person": 1}
+        unsaid = {
+            "noise_source": "seeded",
+            "settings_chosen": NOT_STATED,
+            "records_per_person": 1,
+            "sampling": "fixed",
+        }
         attributes = unsaid | ledger.data.attrs
         if isinstance(inner, dict) and key in inner and name in attributes:
             stated, recorded = inner[key], attributes[name]
@@ -125,6 +133,15 @@ def _require_experiment(run: Result, ledger: Ledger) -> None:
     if isinstance(schedule, dict) and isinstance(running, dict):  # else notes of one's own, not an experiment
         _require_written(run, ledger, schedule, running)
         _require_within_budget(run, ledger, privacy if isinstance(privacy, dict) else {})
+        _require_first_releases(ledger, privacy if isinstance(privacy, dict) else {})
+
+
+def _require_first_releases(ledger: Ledger, privacy: dict[str, Any]) -> None:
+    """What the experiment sets a share of the budget aside for was released, and nothing else."""
+    told = " ".join(name for name in STATISTICS if privacy.get(name))
+    held = ledger.data.attrs.get("first_releases", "")
+    if told != held:
+        ledger.refuse(f"has the first releases {held or 'none'}, and experiment.toml {told or 'none'}")
 
 
 def _require_written(run: Result, ledger: Ledger, schedule: dict[str, Any], running: dict[str, Any]) -> None:
@@ -216,8 +233,12 @@ def _require_metrics(run: Result, ledger: Ledger) -> None:
 
 
 def curve_of(run: Result, ledger: Ledger) -> Curve:
-    """From mu to epsilon for this run, by what the ledger says of its noise."""
-    law = ledger.text("law", ("gaussian", "discrete gaussian", "laplace", "none"))
+    """From mu to epsilon for this run, by what the ledger says of its noise.
+
+    Of records that join by coins this is the plain curve, which holds for any sample; what coins are worth depends on
+    how releases compare with each other, which only their account knows.
+    """
+    law = ledger.text("law", ("gaussian", "discrete gaussian", "sampled gaussian", "laplace", "none"))
     if (law == "discrete gaussian") != (ledger.noise_source == "secure") and law != "none":
         ledger.refuse(f"has {ledger.noise_source} noise, and says that its law is {law}")
     if ledger.noise_source == "seeded":
@@ -228,11 +249,12 @@ def curve_of(run: Result, ledger: Ledger) -> Curve:
     return curve("secure", int(dim), ledger.epochs)
 
 
-def require_epsilon(run: Result, ledger: Ledger, promised: FloatArray) -> None:
+def require_epsilon(run: Result, ledger: Ledger, promised: FloatArray, curve: Curve) -> None:
     """The epsilon that run.json quotes is that of the ledger's promise to the node that pays most."""
     quoted, delta = said(run, "privacy", "epsilon"), ledger.number("delta")
-    worst = float(curve_of(run, ledger).epsilon(promised.max(), delta))
+    worst = float(curve.epsilon(promised, delta).max())
     if quoted is None and np.isinf(worst):
         return
-    if not is_number(quoted) or not np.isclose(quoted, worst, rtol=TOLERANCE, atol=TOLERANCE):
+    tolerance = SAMPLED_TOLERANCE if curve.sampled else TOLERANCE
+    if not is_number(quoted) or not np.isclose(quoted, worst, rtol=tolerance, atol=tolerance):
         refuse(ledger.run, f"run.json quotes epsilon {quoted}, and what the ledger promises comes to {worst:.10g}")

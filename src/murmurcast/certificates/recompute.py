@@ -14,18 +14,19 @@ import numpy as np
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.account import TOLERANCE, records_per_person
+from murmurcast.algorithms.data_account import mu_before
 from murmurcast.algorithms.method import Method
 from murmurcast.certificates.data import assumed_of_data
 from murmurcast.certificates.known import require_known
 from murmurcast.certificates.ledger import LARGEST_NUMBER, Ledger, refuse, said
 from murmurcast.certificates.power import power_sent, require_noise_sent, require_silence
 from murmurcast.certificates.radio import is_over_radio, require_radio
-from murmurcast.certificates.read import curve_of, read, require_epsilon
+from murmurcast.certificates.read import SAMPLED_TOLERANCE, curve_of, read, require_epsilon
 from murmurcast.certificates.rebuilt import Rebuild, not_rebuilt, require_as_rebuilt
 from murmurcast.errors import Error
 from murmurcast.privacy import conversion
-from murmurcast.privacy.certificate import PLAIN_BOUND
-from murmurcast.privacy.conversion import Curve
+from murmurcast.privacy.certificate import COINS, PLAIN_BOUND
+from murmurcast.privacy.conversion import Curve, after
 from murmurcast.privacy.releases import Releases
 from murmurcast.privacy.settings_chosen import NOT_STATED, assumption
 from murmurcast.runs.result import Result, hash_of_start
@@ -115,8 +116,10 @@ def account_of(run: Result, methods: Sequence[Method] = (), rebuild: Rebuild = n
 def _from_tables(run: Result, ledger: Ledger, methods: Sequence[Method]) -> RunAccount:
     """From the ledger's tables alone."""
     promised = ledger.per_node("promised_mu", infinite=True)
-    require_epsilon(run, ledger, promised)
     unit, delta, curve = ledger.text("unit"), ledger.number("delta"), curve_of(run, ledger)
+    is_sampled = ledger.text("law") == "sampled gaussian" and bool(np.isfinite(promised).all())
+    if not is_sampled:
+        require_epsilon(run, ledger, promised, curve)
     if np.isinf(promised).any():
         if not np.isinf(promised).all():
             ledger.refuse("promises something to some nodes only")
@@ -128,14 +131,19 @@ def _from_tables(run: Result, ledger: Ledger, methods: Sequence[Method]) -> RunA
         costs = np.full(ledger.nodes, np.inf)
         words = ("costs more",) * ledger.nodes
         return RunAccount(ledger.run, "none", unit, delta, costs, promised, words, "", (), curve)
+    curve = conversion.curve_of(releases[0]) if is_sampled else curve
     tier, mu = _tier(releases[0]), _mu(releases[0])
     verdicts = tuple(_judged(*pair) for pair in zip(mu.tolist(), promised.tolist(), strict=True))
     weaker = _weaker(ledger, releases[1:])
     if set(verdicts) == {"kept"}:  # else there are worse things to say of it
+        require_epsilon(run, ledger, promised, curve)
+        if is_sampled:
+            _require_epsilons(ledger, curve.epsilon(promised, delta))
         _require_quoted(run, ledger, releases)
     # Secure noise is fresh whatever the seed.
     seeded = tier != "nothing sent" and curve.source == "seeded"
-    seeds = tuple(run.info["seeds"]) if seeded else ()
+    # The noise of first releases has a seed too.
+    seeds = (*run.info["seeds"], *_first_seed(ledger, run.info["seeds"])) if seeded else ()
     assumed = _assumed(run, ledger, tier)
     formula = _method(ledger, methods).formula
     return RunAccount(ledger.run, tier, unit, delta, mu, promised, verdicts, "", assumed, curve, seeds, formula, weaker)
@@ -149,7 +157,8 @@ def _recomputed(run: Result, ledger: Ledger, methods: Sequence[Method]) -> tuple
         ledger.refuse(f"has secure noise and {len(run.published)} seeds, which are so many runs on the same data")
     if isinstance(method.account, str):
         return ()
-    releases = method.account(ledger)
+    before = mu_before(ledger)
+    releases = tuple(after(before, part) for part in method.account(ledger))
     if releases and releases[0].law.name != ledger.text("law"):
         ledger.refuse(f"says that its law is {ledger.text('law')}, and what was sent has {releases[0].law.name}")
     if not method.sends and _has_moved(run, ledger):
@@ -200,6 +209,12 @@ def _weaker(ledger: Ledger, releases: tuple[Releases, ...]) -> tuple[tuple[str, 
             )
         costs.append((str(part.against), mu))
     return tuple(costs)
+
+
+def _require_epsilons(ledger: Ledger, expected: FloatArray) -> None:
+    """What the ledger says of every node's epsilon, which is not a function of mu alone, is that of its releases."""
+    if not np.allclose(ledger.per_node("promised_epsilon"), expected, rtol=SAMPLED_TOLERANCE, atol=0):
+        ledger.refuse("has a promised_epsilon that is not what its releases come to")
 
 
 def _require_quoted(run: Result, ledger: Ledger, releases: tuple[Releases, ...]) -> None:
@@ -256,11 +271,18 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
         lines.append("own models stay on their nodes; only mixed points, or averages of them, are published")
     if ledger.text("unit") == "record":
         lines.append(_of_a_person(records_per_person(ledger), ledger.noise_source))
+    if ledger.says("first_releases"):
+        lines.append(
+            f"before training every node released once, under noise, its {_first_in_words(ledger)}; rows were cut to "
+            "norm 1 for that, and the cost is counted"
+        )
     if ledger.says("stop_after"):
         lines.append(f"that it stops after epoch {ledger.epochs} was fixed before the run")
     if ledger.says("drops"):
         lines.append(f"who drops out when was fixed before the run: {ledger.text('drops')}")
-    if ledger.says("batch"):
+    if ledger.text("law") == "sampled gaussian":
+        lines.append(COINS)
+    elif ledger.says("batch"):
         lines.append(PLAIN_BOUND)
     if len(run.published) > 1:
         count = len(run.published)
@@ -269,6 +291,21 @@ def _assumed(run: Result, ledger: Ledger, tier: Tier) -> tuple[str, ...]:
             f"cost sqrt({count}) times its mu"
         )
     return tuple(lines)
+
+
+def _first_seed(ledger: Ledger, seeds: Sequence[int]) -> tuple[int, ...]:
+    """The seed of releases before training, where it is not one of the run's."""
+    if not ledger.says("first_releases"):
+        return ()
+    found = ledger.data.attrs.get("first_seed")
+    if isinstance(found, bool) or not isinstance(found, int | np.integer) or found < 0:
+        ledger.refuse("does not say its first_seed")
+    return () if int(found) in seeds else (int(found),)
+
+
+def _first_in_words(ledger: Ledger) -> str:
+    words = {"centring": "mean row", "whitening": "second moment"}
+    return " and ".join(words[name] for name in ledger.text("first_releases").split())
 
 
 def _of_a_person(records: int, source: str) -> str:

@@ -36,7 +36,7 @@ def as_dict(
         "unit": certified.unit,
         "best_guess": best_guess(certified.mu, plan.curve, certified.delta).tolist(),
     }
-    result: dict[str, Any] = {
+    result: dict[str, Any] = _data(plan) | {
         "nodes": plan.network.nodes,
         "links": plan.network.links,
         "alpha": plan.alpha.tolist(),
@@ -78,6 +78,16 @@ def as_dict(
         ]
         result |= {"linear": listed[0], "linears": listed}
     return result
+
+
+def _data(plan: "Plan") -> dict[str, Any]:
+    """What is released before training, and what coins are worth."""
+    found: dict[str, Any] = {}
+    if plan.budget.first_releases:
+        found["first_releases"] = dict(plan.budget.first_releases)
+    if plan.sampling is not None and (noise := plan.noise_over_full_batches) is not None:
+        found["sampling"] = {"rates": list(plan.sampling.rates), "noise_over_full_batches": noise.tolist()}
+    return found
 
 
 def _collusion(found: "Collusion", delta: float) -> dict[str, Any]:

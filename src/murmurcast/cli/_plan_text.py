@@ -71,11 +71,34 @@ def _glance(plan: "Plan", why_nominal: str) -> str:
             f"[bold]Noise[/bold]    secure: discrete Gaussian on a grid, by its bound; rounding adds "
             f"{plan.curve.rounding:.2g} to mu"
         )
+    lines += _before(plan)
+    lines += _sampling(plan)
     lines.append(
         f"[bold]Schedule[/bold] {schedule.epochs} epochs, step {schedule.step:g} ({schedule.decay}), "
         f"noise timing {schedule.noise_timing}; objective {plan.rule.objective} = {plan.objective_value:.6g}"
     )
     return "\n".join(lines)
+
+
+def _before(plan: "Plan") -> list[str]:
+    """What is released before training, and what it leaves."""
+    released = plan.budget.first_releases
+    if not released:
+        return []
+    shares = " and ".join(f"{name} {getattr(plan.budget, name):g} (mu {mu:.4g})" for name, mu in released.items())
+    return [f"[bold]Before[/bold]   released once by every node, as shares of mu^2: {shares}"]
+
+
+def _sampling(plan: "Plan") -> list[str]:
+    """What coins are worth."""
+    sampling, noise = plan.sampling, plan.noise_over_full_batches
+    if sampling is None or noise is None:
+        return []
+    return [
+        f"[bold]Sampling[/bold] every record joins an epoch by a secret coin: {100 * min(sampling.rates):.3g} to "
+        f"{100 * max(sampling.rates):.3g} % of a node's records are read, and the averaged gradient has "
+        f"{noise.min():.3f} to {noise.max():.3f} times the noise of full batches at the same epsilon and delta"
+    ]
 
 
 def _show_nodes(console: Console, plan: "Plan", why_nominal: str) -> None:

@@ -48,7 +48,7 @@ def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
     if reason:
         return [*lines, f"{algorithm.name}: {reason}: nothing is promised"]
     mu = mu_of(algorithm.releases[0])
-    chance = best_guess(mu, curve_of(algorithm.releases[0].law, algorithm.epochs), algorithm.setup.budget.delta)
+    chance = best_guess(mu, curve_of(algorithm.releases[0]), algorithm.setup.budget.delta)
     return [*lines, *without_meaning_for(algorithm.setup, float(chance.max()))]
 
 
@@ -112,7 +112,9 @@ def _meaning(result: "Outcome") -> str:
     from murmurcast.reports.ledger import best_guess_of
 
     told = result.ledger.attributes
-    chance = best_guess_of(result.ledger.variables["promised_mu"].values, told)
+    variables = result.ledger.variables
+    epsilon = variables["promised_epsilon"].values if "promised_epsilon" in variables else None
+    chance = best_guess_of(variables["promised_mu"].values, told, epsilon)
     return in_words(float(chance.max()), str(told["unit"]))
 
 

@@ -20,6 +20,7 @@ from murmurcast.errors import Error
 
 if TYPE_CHECKING:
     from murmurcast.data.base import Dataset
+    from murmurcast.data.preprocessing import FirstReleases
 
 Rows = NDArray[np.int64]
 _PURPOSE = 4  # of the draws, beside the seed
@@ -207,12 +208,16 @@ class Partition:
         rule: How.
         rows: One read-only array of row numbers per node; every training example is in exactly one of them.
         names: What the nodes are called; their numbers where nothing is said.
+        first: What nodes released before training to centre and whiten their rows; None where they did not.
+        origin: The same before that.
     """
 
     dataset: "Dataset"
     rule: PartitionRule | Column
     rows: tuple[Rows, ...]
     names: tuple[str, ...] = ()
+    first: "FirstReleases | None" = None
+    origin: "Partition | None" = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(_frozen(part) for part in self.rows))
@@ -248,7 +253,12 @@ class Partition:
 
     @cached_property
     def sha256(self) -> str:
-        """Of the training records, their maps and who holds which: a secret, where they are (`runs.commitment`)."""
+        """Of the training records, their maps and who holds which: a secret, where they are (`runs.commitment`).
+
+        Of the records as they were given: what statistics under noise make of them depends on the machine's arithmetic.
+        """
+        if self.origin is not None:
+            return self.origin.sha256
         maps = " ".join(in_words(one) for one in self.dataset.maps)
         described = (np.frombuffer(maps.encode(), np.uint8),) if maps else ()
         return sha256_of((self.dataset.features, self.dataset.targets, *self.rows, *described))

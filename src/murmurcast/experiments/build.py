@@ -45,12 +45,13 @@ if TYPE_CHECKING:
     from murmurcast.data.partition import Partition
     from murmurcast.planning.plan import Plan
     from murmurcast.planning.setup import ProblemFacts
+    from murmurcast.privacy.first_releases import Rows
     from murmurcast.problems.base import Problem
     from murmurcast.problems.clip import Clipping
 
 _BUDGET_KEYS = {
     *("epsilon", "delta", "target", "unit", "theta", "noise_source"),
-    *("settings_chosen", "records_per_person"),
+    *("settings_chosen", "records_per_person", "centring", "whitening"),
 }
 
 
@@ -95,11 +96,24 @@ class Experiment(Section):
     def build_partition(
         self, nodes: "int | Sequence[str]", folder: Path = Path(), on_stage: Stage = quiet
     ) -> "Partition":
-        """Who holds which part of the set, for so many nodes, or for nodes with these names."""
+        """Who holds which part, for so many nodes or nodes with these names; centred and whitened as [privacy] says."""
         dataset = self.build_dataset(folder, on_stage)
         on_stage("sharing the data out")
         section = self._data()
-        return dataset.partition(section.partition, nodes, section.seed)
+        partition = dataset.partition(section.partition, nodes, section.seed)
+        if not self.build_budget().first_releases:
+            return partition
+        from murmurcast.planning.preprocess import preprocess
+
+        on_stage("releasing what centres and whitens it")
+        # No other run with noise of these seeds can be added up with this one, so this noise is fresh too.
+        seed = 0 if isinstance(self.run.seeds, int) else self.run.seeds[0]
+        rows: Rows = "non-negative" if section.non_negative else "signed"
+        return preprocess(partition, self.build_budget(), rows=rows, seed=seed)
+
+    def build_budget(self) -> Budget:
+        """The budget that [privacy] describes."""
+        return Budget(**self.privacy.model_dump(include=_BUDGET_KEYS))
 
     def build_dataset(self, folder: Path = Path(), on_stage: Stage = quiet) -> "Dataset":
         """The set that [data] names, split and scaled as it says; `folder` is where a relative file starts."""
@@ -123,7 +137,8 @@ class Experiment(Section):
 
             return Quadratic.random(nodes, 10 if section.dim is None else section.dim, seed=section.seed, **common)
         partition = self.build_partition(self.network.names or nodes, folder, on_stage)
-        problem = on_examples(section, {"data": partition, "l2": section.l2, "batch": section.batch} | common)
+        shared = {"data": partition, "l2": section.l2, "batch": section.batch, "sampling": section.sampling}
+        problem = on_examples(section, shared | common)
         self._require_known(problem)
         return problem
 
@@ -150,12 +165,12 @@ class Experiment(Section):
             on_stage("building the network")
             network = build_network(self.network, radio, folder)
         problem = problem or self._planned_problem(network.nodes, folder, on_stage)
-        privacy, schedule = self.privacy, self.schedule
+        schedule = self.schedule
         noise = schedule.noise_to_step
         return Setup(
             network=_named_as(network, problem),
             problem=problem,
-            budget=Budget(**privacy.model_dump(include=_BUDGET_KEYS)),
+            budget=self.build_budget(),
             schedule=Schedule(
                 **schedule.model_dump(exclude={"noise_to_step"}),
                 noise_to_step=tuple(noise) if isinstance(noise, list) else noise,
@@ -203,8 +218,9 @@ class Experiment(Section):
         lines = tuple(f"algorithm.{key} has no meaning with {name} and is not used" for key in sorted(unused))
         if self.problem.clipping == "none":
             return (*lines, "gradients are not clipped: every epsilon is nominal, and nothing is promised")
-        sampled = self.problem.batch is not None and not self._method.reason and self._method.sends
-        return (*lines, PLAIN_BOUND) if sampled else lines
+        batches = self.problem.batch is not None and not self._method.reason and self._method.sends
+        plain = self.problem.sampling == "fixed" or not self._method.counts_coins
+        return (*lines, PLAIN_BOUND) if batches and plain else lines
 
     @property
     def has_own_maps(self) -> bool:
@@ -292,7 +308,12 @@ class Experiment(Section):
             )
         secure = privacy.noise_source == "secure"  # rounding is counted: for so many parameters and examples
         at_hand = self.data is not None or (section.kind == "quadratic" and secure)
-        if at_hand and (secure or (privacy.unit == "record" and examples is None)):
+        if section.sampling == "poisson" and self.data is None:
+            raise Error(
+                'problem.sampling = "poisson" needs [data]: what a coin hides depends on how many records there are',
+                hint="say what to learn from, or leave sampling out",
+            )
+        if at_hand and (secure or section.sampling == "poisson" or (privacy.unit == "record" and examples is None)):
             return self.build_problem(nodes, folder, on_stage)
         return ClippedGradients(
             clip=privacy.clip,
@@ -306,6 +327,7 @@ class Experiment(Section):
         for what, given in (
             ("[data]", self.data),
             ("problem.batch", self.problem.batch),
+            ("problem.sampling", self.problem.sampling == "poisson"),
             ("problem.l2", self.problem.l2),
         ):
             if given:

@@ -16,7 +16,9 @@ import numpy as np
 from murmurcast._files import UNREADABLE
 from murmurcast._progress import quiet
 from murmurcast.algorithms import registry
+from murmurcast.algorithms.data_account import sampling_of
 from murmurcast.certificates.ledger import refuse
+from murmurcast.certificates.read import read
 from murmurcast.certificates.rebuilt import NO_EXPERIMENT, Rebuilt
 from murmurcast.errors import Error
 from murmurcast.experiments import load as experiment_files
@@ -90,7 +92,8 @@ class Rebuilder(NamedTuple):
             facts = _facts(experiment, run, found.partition)
             algorithm = _algorithm(experiment, network, facts, radio)
             line = f"numbers of examples are those of the data, which is not at hand ({found.why_not})"
-            needed = () if experiment.problem.batch is not None else (line,)
+            counted = experiment.problem.batch is not None and experiment.problem.sampling == "fixed"
+            needed = () if counted and not experiment.build_budget().first_releases else (line,)
             if found.partition is not None:
                 needed = (f"the model's metrics are as the run says: {found.why_not}",)
             return Rebuilt(
@@ -230,6 +233,13 @@ def _is_on_this_machine(name: str) -> bool:
 def _facts(experiment: Experiment, run: Result, partition: "Partition | None") -> ClippedGradients:
     """What a plan must know of a problem that is not at hand: from file or data, else from the ledger."""
     told: Any = experiment.problem.batch or experiment.privacy.examples_per_node
+    if experiment.problem.sampling == "poisson":
+        return ClippedGradients(
+            clip=experiment.privacy.clip,
+            examples_per_node=told,
+            dim=run.info["problem"]["dim"],
+            sampled=sampling_of(read(run)),
+        )
     if told is None and partition is not None:
         told = partition.sizes
     if told is None and "examples_per_node" in run.ledger:
@@ -267,6 +277,7 @@ def _without_problem(experiment: Experiment, algorithm: "Algorithm", facts: Clip
         "clipping": experiment.problem.clipping or ("example" if privacy.unit == "record" else "node"),
         "noise_source": privacy.noise_source,
         **({} if batch is None else {"batch": batch}),
+        **({} if experiment.problem.sampling == "fixed" else {"sampling": experiment.problem.sampling}),
         **algorithm.settings,
     }
     variables = {name: Variable(("node",), np.asarray(values)) for name, values in by_node.items()}

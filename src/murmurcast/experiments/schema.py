@@ -13,6 +13,7 @@ from murmurcast.network.weights import Z
 from murmurcast.planning.schedule import Decay, NoiseTiming
 from murmurcast.privacy.settings_chosen import NOT_STATED
 from murmurcast.problems.clip import Clipping
+from murmurcast.problems.sampling import SamplingRule
 from murmurcast.radio.settings import Radio
 
 Gain = Annotated[
@@ -113,6 +114,8 @@ class PrivacySection(Section):
     noise_source: Literal["seeded", "secure"] = "seeded"
     settings_chosen: str = NOT_STATED
     records_per_person: int = 1
+    centring: float = 0.0
+    whitening: float = 0.0
 
 
 class ScheduleSection(Section):
@@ -144,6 +147,7 @@ class DataSection(Section):
     seed: int = 0
     mean: float | None = None
     std: float | None = None
+    non_negative: bool = False
     examples: int | None = None
     features: Features | None = None
     image_shape: list[int] | None = None
@@ -162,6 +166,7 @@ class ProblemSection(Section):
     l2: float = 0.0
     bias: float | None = None
     batch: int | None = None
+    sampling: SamplingRule = "fixed"
     clipping: Clipping | None = None
     radius: float | None = None
     box: float | None = None

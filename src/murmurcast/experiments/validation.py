@@ -20,6 +20,11 @@ def with_validation(problem: Examples) -> Examples:
     labels are in both parts. A node with fewer than five holds out its last, and one with a single record nothing.
     """
     whole, old = problem.data, problem.data.dataset
+    if whole.first is not None:
+        raise Error(
+            "the data is centred or whitened by what all of its records released, and settings are chosen on a part",
+            hint="set privacy.centring and privacy.whitening to 0 to rank methods",
+        )
     held_out = [_held_out(len(rows)) for rows in whole.rows]
     if not any(np.any(held) for held in held_out):
         raise Error(

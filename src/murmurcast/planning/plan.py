@@ -19,9 +19,9 @@ from murmurcast.errors import Error
 from murmurcast.network.stability import exact_diffusion_radius
 from murmurcast.network.weights import Mixing, Z
 from murmurcast.planning.power.transmit_power import public_scale, sent_over_budget
-from murmurcast.planning.setup import Setup, run_curve
+from murmurcast.planning.setup import Setup
 from murmurcast.planning.warnings import cautions, power_note
-from murmurcast.privacy import amplification, coalitions, linear, paper
+from murmurcast.privacy import amplification, coalitions, gaussian, linear, paper
 from murmurcast.privacy import certificate as certificates
 from murmurcast.privacy.certificate import Certificate
 from murmurcast.privacy.coalitions import Collusion
@@ -148,6 +148,11 @@ class Plan(Setup):
         return objective_value(self.rule.objective, self.alpha, self.perron, self.noise_to_step)
 
     @cached_property
+    def curve(self) -> Curve:
+        """From mu to epsilon."""
+        return self.curve_for(self.z)
+
+    @cached_property
     def certificate(self) -> Certificate:
         """What the whole run costs every node, against everybody.
 
@@ -160,6 +165,18 @@ class Plan(Setup):
         """
         mu = self._mu(certificates.exposure(self.schedule.steps, self.schedule.noise_schedule, self.z), self.curve)
         return Certificate(mu, self.curve.epsilon(mu, self.budget.delta), self.budget.delta, self.budget.unit)
+
+    @property
+    def noise_over_full_batches(self) -> FloatArray | None:
+        """[nodes] noise in the averaged gradient over that of full batches at the same epsilon and delta.
+
+        None where records do not join by secret coins.
+        """
+        if self.sampling is None:
+            return None
+        before, costs = self.budget.spent_before**2, self.certificate
+        plain, full = costs.mu**2 - before, gaussian.mu(costs.epsilon, costs.delta) ** 2 - before
+        return np.asarray(np.sqrt(full / plain) / np.asarray(self.sampling.rates))
 
     @cached_property
     def exact_diffusion_radius(self) -> float:
@@ -223,7 +240,7 @@ class Plan(Setup):
                 f"last is {last!r:.60}, and the plan has {epochs} epochs", hint=f"name epochs from 1 to {epochs}"
             )
         exposed = certificates.exposure(self.schedule.steps, self.schedule.noise_schedule, self.z, ends)
-        return self._mu(exposed, run_curve(self.problem, self.budget.noise_source, int(ends.max())))
+        return self._mu(exposed, self.curve_for(self.z, ends))
 
     def until(self, epochs: int) -> Self:
         """The first epochs of this plan: same split, same noise, same steps, and what they cost."""
@@ -270,6 +287,11 @@ class Plan(Setup):
             Range: the ideal channel in one round; gradients clipped and L-Lipschitz, L public and true.
             Status: experimental; machine-checked, not peer reviewed. Never the default.
         """
+        if self.sampling is not None:
+            raise Error(
+                'network amplification is not known for sampling = "poisson": a node\'s whole gradient has no bound',
+                hint='set problem.sampling = "fixed"',
+            )
         return amplification.spread_and_clean(
             self._dense_weights("network amplification"),
             _check.observers(self.network.nodes, observers),
@@ -292,7 +314,7 @@ class Plan(Setup):
     def _mu(self, exposed: FloatArray, curve: Curve) -> FloatArray:
         """[nodes] the certificate's mu of what is exposed."""
         moved = self.effective_sensitivity
-        return curve.with_rounding(certificates.mu(exposed, self.alpha, self.noise_to_step, moved))
+        return curve.total_mu(certificates.mu(exposed, self.alpha, self.noise_to_step, moved))
 
     def _push(self) -> FloatArray:
         return np.asarray(self.sensitivity * self.schedule.steps[:, None] / self.z)

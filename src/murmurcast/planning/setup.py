@@ -1,5 +1,6 @@
 """What every method takes: a network, what must be known of the problem, what may leak, and when to step how far."""
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol, Self
@@ -14,9 +15,11 @@ from murmurcast.network.graph import Network
 from murmurcast.planning.schedule import Schedule
 from murmurcast.privacy import discrete, settings_chosen
 from murmurcast.privacy.certificate import Unit, unit_in_words
-from murmurcast.privacy.conversion import Curve, NoiseSource, curve
-from murmurcast.privacy.releases import GAUSSIAN, Law
+from murmurcast.privacy.conversion import EXACT, Curve, NoiseSource, after, curve_of
+from murmurcast.privacy.first_releases import Statistic
+from murmurcast.privacy.releases import GAUSSIAN, Law, Releases, exposed_ratio
 from murmurcast.problems.clip import Clip, Clipping
+from murmurcast.problems.sampling import Sampling
 from murmurcast.radio.settings import Radio
 from murmurcast.radio.trace import ChannelTrace
 
@@ -59,6 +62,7 @@ class ClippedGradients:
         radius: As in `ProblemFacts`.
         clipping: What the run will clip: each "example"'s gradient, which serves both units, or the "node"'s. With
             "none" the clip is nominal, and so is every number that follows.
+        sampled: How examples join by secret coins; None where they do not.
     """
 
     clip: float = 1.0
@@ -66,6 +70,7 @@ class ClippedGradients:
     dim: int | None = None
     radius: float | None = None
     clipping: Clipping = "example"
+    sampled: Sampling | None = None
 
     def __post_init__(self) -> None:
         _check.positive(clip=self.clip)
@@ -109,6 +114,9 @@ class Budget:
         settings_chosen: How clip, steps, epochs and noise were chosen, as certificates will say: "fixed beforehand",
             "on public data", or "on this data, paid: RUN, RUN" with the runs that were tried.
         records_per_person: k, the most records that one person has; all of them are hidden together. For unit "record".
+        centring: The share of mu^2 that is spent on the nodes' means before training (`murmurcast.preprocess`); 0.02 is
+            a good one where rows are not centred by themselves, 0 leaves them as they are.
+        whitening: The same for second moments; 0.10 is a good one.
 
     Guarantees:
         With k records per person sensitivity is k times as large: the noise is k times as large at one budget, or mu is
@@ -125,6 +133,8 @@ class Budget:
     noise_source: NoiseSource = "seeded"
     settings_chosen: str = settings_chosen.NOT_STATED
     records_per_person: int = 1
+    centring: float = 0.0
+    whitening: float = 0.0
 
     def __post_init__(self) -> None:
         _check.positive(epsilon=self.epsilon)
@@ -144,6 +154,41 @@ class Budget:
                 f"records_per_person is {self.records_per_person} with unit node, which hides all that a node holds",
                 hint='remove records_per_person, or set unit = "record"',
             )
+        self._require_shares()
+
+    def _require_shares(self) -> None:
+        """What is spent before training is a part of a total budget, and its noise is drawn as that of training."""
+        _check.not_negative(centring=self.centring, whitening=self.whitening)
+        spent = self.centring + self.whitening
+        if spent >= 1:
+            raise Error(
+                f"centring and whitening take {spent:g} of mu^2, and nothing is left to train with",
+                hint="0.02 for centring and 0.10 for whitening are good shares",
+            )
+        if spent and self.target == "per-epoch":
+            raise Error(
+                "centring and whitening take shares of a total budget, and this one is per epoch",
+                hint='set target = "certificate", or both shares to 0',
+            )
+        if spent and self.noise_source == "secure":
+            raise Error(
+                "centring and whitening have no secure noise: means and second moments are not drawn on a grid",
+                hint='set both shares to 0, or noise_source = "seeded"',
+            )
+
+    @property
+    def first_releases(self) -> dict[Statistic, float]:
+        """What a node's releases before training cost, as mu, by statistic."""
+        shares: dict[Statistic, float] = {"centring": self.centring, "whitening": self.whitening}
+        if not any(shares.values()):
+            return {}
+        whole = EXACT.mu_of_steps(self.epsilon, self.delta)
+        return {name: float(whole * np.sqrt(share)) for name, share in shares.items() if share}
+
+    @property
+    def spent_before(self) -> float:
+        """The same of all of them together."""
+        return math.sqrt(math.fsum(mu**2 for mu in self.first_releases.values()))
 
     @property
     def hidden(self) -> str:
@@ -174,6 +219,14 @@ class Setup:
         if self.radio is not None and self.radio.trace is not None:
             self.radio.trace.require(self.schedule.epochs, self.radio.repeat)
             _require_network_of(self.radio.trace, self.network)
+        if self.sampling is not None:
+            require_sampled(self.budget)
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """How records join an epoch by secret coins; None where they do not."""
+        found = getattr(self.problem, "sampled", None)
+        return found if isinstance(found, Sampling) else None
 
     @cached_property
     def sensitivity(self) -> FloatArray:
@@ -186,15 +239,33 @@ class Setup:
         """[nodes] S, or what gradients move by as float64 computes them, where secure noise counts rounding."""
         return effective_sensitivity(self.problem, self.sensitivity, self.budget.noise_source)
 
-    @property
+    @cached_property
     def law(self) -> Law:
         """Of the noise that hides a vector of the model's size, by the budget's noise source."""
-        return GAUSSIAN if self.budget.noise_source == "seeded" else Law("discrete gaussian", dim=_dim(self.problem))
+        if self.budget.noise_source == "secure":
+            return Law("discrete gaussian", dim=_dim(self.problem))
+        if self.sampling is None:
+            return GAUSSIAN
+        return Law("sampled gaussian", rates=self.sampling.rates, overflow=self.sampling.overflow)
 
-    @cached_property
-    def curve(self) -> Curve:
-        """From mu to epsilon, by the budget's noise source."""
-        return run_curve(self.problem, self.budget.noise_source, self.schedule.epochs)
+    def curve_of(self, releases: Releases) -> Curve:
+        """From mu to epsilon for such releases after those that the budget has before training."""
+        return curve_of(after(self.budget.spent_before, releases))
+
+    def curve_for(self, z: FloatArray, last: ArrayLike | None = None) -> Curve:
+        """The same for Algorithm 1, whose gradients are divided by z.
+
+        Args:
+            z: [epochs, nodes].
+            last: The last epoch in which a node sends, one number or [nodes]; by default all send to the end.
+        """
+        steps, noise = self.schedule.steps, self.schedule.noise_schedule
+        if self.law.name != "sampled gaussian":  # it does not matter how releases compare: no [epochs, nodes] is made
+            epochs = len(steps) if last is None else int(np.max(last))
+            return self.curve_of(Releases(self.law, np.zeros((epochs, 0)), "everybody"))
+        ratio = exposed_ratio(np.ones(z.shape[1]), steps[:, None] / z, np.broadcast_to(noise[:, None], z.shape))
+        releases = Releases(self.law, ratio, "everybody")
+        return self.curve_of(releases if last is None else releases.until(last))
 
     def until(self, epochs: int) -> Self:
         """The first epochs of this setup: same noise, same steps, and what they cost."""
@@ -216,17 +287,32 @@ def _require_network_of(trace: ChannelTrace, network: Network) -> None:
     )
 
 
+def require_sampled(budget: Budget) -> None:
+    """What coins hide is known for this budget."""
+    found = {
+        "hides whole nodes, and what a node's records do together is bounded for batches of a fixed size only": (
+            budget.unit == "node"
+        ),
+        f"hides {budget.records_per_person} records together, each with a coin of its own": (
+            budget.records_per_person > 1
+        ),
+        "has secure noise, whose bound knows nothing of coins": budget.noise_source == "secure",
+    }
+    for words, holds in found.items():
+        if holds:
+            raise Error(
+                f'sampling = "poisson" is accounted for one record, under Gaussian noise, and the budget {words}',
+                hint='set problem.sampling = "fixed", or unit = "record", records_per_person = 1 and noise_source = '
+                '"seeded"',
+            )
+
+
 def effective_sensitivity(problem: ProblemFacts, exact: FloatArray, source: NoiseSource) -> FloatArray:
     """[nodes] how far gradients move: S, or what they move by as float64 computes them, where that is counted."""
     if source == "seeded":
         return exact
     examples = 0.0 if problem.examples_per_node is None else problem.examples_per_node
     return discrete.sensitivity(exact, problem.gradient_clip.limit, examples, _dim(problem))
-
-
-def run_curve(problem: ProblemFacts, source: NoiseSource, epochs: int) -> Curve:
-    """From mu to epsilon for a run of so many epochs."""
-    return curve(source, 0 if source == "seeded" else _dim(problem), epochs)
 
 
 def _dim(problem: ProblemFacts) -> int:

@@ -27,7 +27,6 @@ from murmurcast.planning.power.per_epoch_limits import Limits, limits, unchecked
 from murmurcast.planning.schedule import Schedule
 from murmurcast.planning.setup import Budget, ProblemFacts, Setup, require_facts
 from murmurcast.privacy import certificate
-from murmurcast.privacy.conversion import Curve
 from murmurcast.radio.settings import Radio
 
 _PAPER_NOISE_TO_STEP = 10.0
@@ -99,8 +98,6 @@ def planned(
     rule_of_z = _z_rule(z, radio)
     resolved = resolve_normaliser(network, normaliser)
     network.require_two_way("the paper's power split")
-    # What a total budget is held against; the per-epoch view stays the paper's.
-    counted, curve = setup.effective_sensitivity, setup.curve
     noise = _noise(schedule, budget, network.nodes)
 
     def mix(alpha: FloatArray) -> tuple[Mixing, FloatArray]:
@@ -124,10 +121,10 @@ def planned(
         solution = _per_epoch(network, mix, budget, rule, noise, setup.sensitivity, on_stage)
     elif noise is None:
         on_stage("finding the noise")
-        solution = _automatic_noise(mix, budget, schedule, rule, counted, curve)
+        solution = _automatic_noise(setup, mix, rule)
     else:
         on_stage("finding the power split")
-        solution = _certified(mix, budget, schedule, rule, noise, counted, curve)
+        solution = _certified(setup, mix, rule, noise)
     return Plan(
         network=network,
         problem=setup.problem,
@@ -260,10 +257,11 @@ def _balanced(setup: Setup, mix: _Mix, rule: PowerRule, noise: FloatArray | None
     shape = balanced_shape(setup.network, resolved, rule.minimum, rule.maximum)
     mixed, z = mix(shape)
     theta, exposed = _bound(budget, z), certificate.exposure(schedule.steps, schedule.noise_schedule, z)
+    curve = setup.curve_for(z)
     if noise is None:
         wanted = float(np.mean(_check.per_node(len(shape), **{"power.alpha": rule.alpha})) / shape.mean())
         alpha = shape * min(max(wanted, rule.minimum / float(shape.min())), rule.maximum)
-        noise_needed = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta, setup.curve)
+        noise_needed = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta, curve)
         return _Solution(alpha, noise_needed, theta, mixed, z)
     if budget.target == "per-epoch":
         # Where even the least alphas are too much, the epsilon that this shape needs is larger than theirs.
@@ -272,17 +270,16 @@ def _balanced(setup: Setup, mix: _Mix, rule: PowerRule, noise: FloatArray | None
             *(budget.epsilon, budget.delta, rule.minimum, rule.maximum),
         )
         return _Solution(level_within(within, shape, budget.epsilon), noise, theta, mixed, z)
-    most = certified_alpha(exposed, noise, moved, budget.epsilon, budget.delta, setup.curve)
+    most = certified_alpha(exposed, noise, moved, budget.epsilon, budget.delta, curve)
     alpha = level_below(most, shape, rule.maximum)
     at_floor = certificate.mu(exposed, shape * rule.minimum / float(shape.min()), noise, moved)
-    smallest = float(setup.curve.epsilon(setup.curve.with_rounding(at_floor).max(), budget.delta))
+    smallest = float(curve.epsilon_for(at_floor.max(), budget.epsilon, budget.delta))
     require_level(alpha, rule.minimum, budget.epsilon, smallest)
     return _Solution(alpha, noise, theta, mixed, z)
 
 
-def _automatic_noise(
-    mix: _Mix, budget: Budget, schedule: Schedule, rule: PowerRule, moved: FloatArray, curve: Curve
-) -> _Solution:
+def _automatic_noise(setup: Setup, mix: _Mix, rule: PowerRule) -> _Solution:
+    budget, schedule, moved = setup.budget, setup.schedule, setup.effective_sensitivity
     alpha = np.array(_check.per_node(len(moved), **{"power.alpha": rule.alpha}))
     if (alpha < rule.minimum).any() or (alpha > rule.maximum).any():
         raise Error(
@@ -290,25 +287,20 @@ def _automatic_noise(
         )
     mixed, z = mix(alpha)
     exposed = certificate.exposure(schedule.steps, schedule.noise_schedule, z)
-    noise = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta, curve)
+    noise = certified_noise(exposed, alpha, moved, budget.epsilon, budget.delta, setup.curve_for(z))
     return _Solution(alpha, noise, _bound(budget, z), mixed, z)
 
 
-def _certified(
-    mix: _Mix,
-    budget: Budget,
-    schedule: Schedule,
-    rule: PowerRule,
-    noise: FloatArray,
-    moved: FloatArray,
-    curve: Curve,
-) -> _Solution:
+def _certified(setup: Setup, mix: _Mix, rule: PowerRule, noise: FloatArray) -> _Solution:
     """The largest alpha that the exposure allows, and the exposure that this alpha makes, until both agree."""
+    budget, schedule, moved = setup.budget, setup.schedule, setup.effective_sensitivity
+    _require_plain(setup)
 
     def exposed(z: FloatArray) -> FloatArray:
         return certificate.exposure(schedule.steps, schedule.noise_schedule, z)
 
     _, z = mix(np.full(len(noise), rule.minimum))
+    curve = setup.curve_for(z)
     alpha = certified_alpha(exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
     require_floor(alpha, rule.minimum, exposed(z), noise, moved, budget.epsilon, budget.delta, curve)
     level = np.full(len(noise), min(float(alpha.min()), rule.maximum))
@@ -322,3 +314,12 @@ def _certified(
         # Approached from below, so that the promise holds to the last digit.
         alpha = wanted * (1 - 1e-10)
     return even
+
+
+def _require_plain(setup: Setup) -> None:
+    """Records do not join by coins: what these are worth changes with every split that is tried."""
+    if setup.law.name == "sampled gaussian":
+        raise Error(
+            'sampling = "poisson" finds the noise for a given split, not the split for a given noise',
+            hint='remove noise_to_step, or set it to "auto"',
+        )

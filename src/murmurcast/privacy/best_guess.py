@@ -43,8 +43,11 @@ def of_epsilon(epsilon: ArrayLike, delta: ArrayLike = 0.0) -> FloatArray:
 def best_guess(mu: ArrayLike, curve: Curve, delta: float) -> FloatArray:
     """The best chance of guessing right, by what is proved of the noise.
 
-    Gaussian and Laplace noise are mu-GDP. Of noise on a grid concentrated DP is proved, so epsilon at delta speaks.
+    Gaussian and Laplace noise are mu-GDP. Of noise on a grid concentrated DP is proved, so epsilon at delta speaks. Of
+    sampled records both hold, mu without what sampling brings.
     """
+    if curve.sampled:
+        return np.minimum(of_mu(mu), of_epsilon(curve.epsilon(mu, delta), delta))
     if curve.source == "seeded":
         return of_mu(mu)
     return of_epsilon(curve.epsilon(mu, delta), delta)

@@ -18,7 +18,11 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 
 Unit = Literal["node", "record"]
-# Amplification by sampling is not proved for this algorithm, where a node's batch shows in what it sends next.
+COINS = (
+    "records join every epoch by a coin each, of the probability that the ledger says, which nobody else sees: neither "
+    "coins nor the number that joined leave the node, by messages, times or sizes"
+)
+# Amplification by sampling is known for coins only, and where methods count on them.
 PLAIN_BOUND = "minibatches: no amplification by sampling is counted; the plain bound holds for any batch"
 
 

@@ -25,12 +25,15 @@ class Law(NamedTuple):
             a scale, each coordinate by itself. "sampled gaussian": Gaussian, over records that join by a secret coin.
             "none": nothing is released, so nothing has to hide it.
         dim: How many numbers every release has; needed where rounding of each is counted.
-        rate: The coin's probability, for "sampled gaussian".
+        rates: The coin's probability at every node, for "sampled gaussian".
+        overflow: The probability, at most, that more records join one release than it has room for, so that some are
+            left out by a rule that looks at the others.
     """
 
     name: LawName
     dim: int = 0
-    rate: float = 1.0
+    rates: tuple[float, ...] = ()
+    overflow: float = 0.0
 
 
 GAUSSIAN, LAPLACE, NOTHING = Law("gaussian"), Law("laplace"), Law("none")
@@ -44,11 +47,13 @@ class Releases(NamedTuple):
         ratio: [epochs, nodes] of what node j sends in epoch t, given all that was sent before; 0 where that carries
             nothing of its data. Infinite where no noise hides it.
         against: From whom it is hidden.
+        before: mu of what every node released before the first epoch, under Gaussian noise; 0 for nothing.
     """
 
     law: Law
     ratio: FloatArray
     against: Adversary
+    before: float = 0.0
 
     def until(self, last: ArrayLike) -> "Releases":
         """The same where node j sends up to epoch last_j only, which was fixed before the run; one number or [nodes].

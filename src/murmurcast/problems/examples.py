@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from murmurcast.data.partition import Partition
 from murmurcast.errors import Error
 from murmurcast.problems.base import Leaf, Omega, minibatch, require_omega
 from murmurcast.problems.clip import Clip, Clipping
+from murmurcast.problems.sampling import Sampling, SamplingRule, joined, sampling
 
 MAX_BYTES = 16 * 2**30  # bytes
 MAX_BATCH = 2**16 - 1
@@ -61,6 +62,8 @@ class OnExamples(ABC):
         clipping: "example" (each example's gradient, as unit record needs), "node" (the node's), or "none".
         l2: Weight of l2/2 ||x||^2 in every f_i.
         batch: Examples per node and epoch; None takes all.
+        sampling: "fixed": a batch has that size. "poisson": every example joins by a secret coin of its own, and that
+            many are expected; promises about records then count what the coins hide.
         ball: Omega is the ball of this radius around 0.
         box: Omega is the box of this half width around 0.
     """
@@ -70,6 +73,7 @@ class OnExamples(ABC):
     clipping: Clipping = "example"
     l2: float = 0.0
     batch: int | None = None
+    sampling: SamplingRule = "fixed"
     ball: float | None = None
     box: float | None = None
 
@@ -80,12 +84,24 @@ class OnExamples(ABC):
         _require_moderate(self.data)
         require_omega(self.ball, self.box)
         _averaged_over(self.data, self.batch)
+        _check.one_of(get_args(SamplingRule), sampling=self.sampling)
+        if self.sampling == "poisson" and self.batch is None:
+            raise Error(
+                'sampling = "poisson" needs the expected size of a batch', hint="set batch, or leave sampling out"
+            )
         self.gradient_clip  # noqa: B018 - checks itself
 
     @cached_property
     def gradient_clip(self) -> Clip:
         """What gradients are clipped to."""
         return Clip(limit=self.clip, per=self.clipping, examples_per_node=self.examples_per_node)
+
+    @cached_property
+    def sampled(self) -> Sampling | None:
+        """How examples join by coins; None where they do not."""
+        if self.sampling == "fixed" or self.batch is None:
+            return None
+        return sampling(self.batch, self.data.sizes)
 
     @property
     def nodes(self) -> int:
@@ -115,7 +131,7 @@ class OnExamples(ABC):
     @property
     def bytes_per_gradient(self) -> int:
         """The features of the batch, or of all examples of the largest node."""
-        rows = self.batch or int(self.data.sizes.max())
+        rows = self.batch or int(self.data.sizes.max()) if self.sampled is None else self.sampled.room
         return 4 * rows * self.data.dataset.features.shape[1]
 
     @property
@@ -134,7 +150,9 @@ class OnExamples(ABC):
         Clipping keeps an example's Lipschitz constant, and the mean of the constants bounds that of the mean.
         """
         squares = np.square(features).sum(axis=1)
-        return float(squares.mean() if self.batch is None else squares.max())
+        if self.batch is None:
+            return float(squares.mean())
+        return float(squares.max()) * (1.0 if self.sampled is None else self.sampled.room / self.batch)
 
     def start(self, key: jax.Array) -> jax.Array | FloatArray:  # noqa: ARG002
         """All begin at 0."""
@@ -148,9 +166,14 @@ class OnExamples(ABC):
         """The rows a node computes with in one epoch, and the fixed number it divides by."""
         if self.batch is None:
             return mine, mine.size.astype(mine.features.dtype)
-        picked = minibatch(key, mine.size, self.batch)
-        features = mine.features[picked]
-        rows = Rows(features, None, mine.targets[picked], mine.reach[picked], mine.present[picked], mine.size)
+        if self.sampled is None:
+            picked = minibatch(key, mine.size, self.batch)
+            present = mine.present[picked]
+        else:
+            found = joined(key, mine.size, self.batch, len(mine.present))
+            (picked,) = jnp.nonzero(found, size=self.sampled.room, fill_value=0)
+            present = (jnp.arange(self.sampled.room) < jnp.sum(found)).astype(mine.present.dtype)
+        rows = Rows(mine.features[picked], None, mine.targets[picked], mine.reach[picked], present, mine.size)
         return rows, jnp.asarray(self.batch, mine.features.dtype)
 
 

@@ -72,7 +72,7 @@ def blocks(run: Result) -> list[Block]:
         why = "it would take too long" if not several else "an epoch has several rounds, see murmurcast plan"
         why = "as nodes drop out, weights change" if "drops" in run.ledger.attrs else why
         return [Text((f"{_TITLE} single receivers and pairs is not worked out: {why}.",))]
-    whole = ledger.run_curve(run).epsilon(promised, float(run.ledger.attrs["delta"]))
+    whole = ledger.promised_epsilon(run)
     small = ledger.nodes(run) <= _MATRIX_UP_TO and len(found.receivers) == ledger.nodes(run)
     return [(_matrix if small else _worst_only)(run, found, whole)]
 

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from murmurcast._check import FloatArray
 from murmurcast.privacy import paper
-from murmurcast.privacy.best_guess import best_guess
+from murmurcast.privacy.best_guess import best_guess, of_epsilon
 from murmurcast.privacy.conversion import Curve, curve
 from murmurcast.runs.result import Result
 
@@ -26,9 +26,12 @@ class Split(NamedTuple):
     beta: FloatArray
 
 
-def run_curve(run: Result) -> Curve:
-    """From mu to epsilon, by what the ledger says of its noise."""
-    return _curve(run.ledger.attrs)
+def promised_epsilon(run: Result) -> FloatArray:
+    """[nodes] at the run's delta; infinite where nothing is promised."""
+    if "promised_epsilon" in run.ledger:  # of records that join by coins it is not a function of mu alone
+        return np.asarray(run.ledger["promised_epsilon"], np.float64)
+    promised = np.asarray(run.ledger["promised_mu"], np.float64)
+    return _curve(run.ledger.attrs).epsilon(promised, float(run.ledger.attrs["delta"]))
 
 
 def _curve(told: Mapping[str, Any]) -> Curve:
@@ -37,9 +40,16 @@ def _curve(told: Mapping[str, Any]) -> Curve:
     return curve(told.get("noise_source", "seeded"), int(told.get("dim", 0)), int(told["epochs"]))
 
 
-def best_guess_of(mu: ArrayLike, told: Mapping[str, Any]) -> FloatArray:
-    """The best chance of guessing right under a promised mu, by what a ledger says of its noise and delta."""
-    return best_guess(mu, _curve(told), float(told["delta"]))
+def best_guess_of(mu: ArrayLike, told: Mapping[str, Any], epsilon: ArrayLike | None = None) -> FloatArray:
+    """The best chance of guessing right under a promised mu, by what a ledger says of its noise and delta.
+
+    Args:
+        mu: [nodes].
+        told: The ledger's words and numbers.
+        epsilon: [nodes] where the ledger has it besides; the better of the two bounds counts.
+    """
+    found = best_guess(mu, _curve(told), float(told["delta"]))
+    return found if epsilon is None else np.minimum(found, of_epsilon(epsilon, float(told["delta"])))
 
 
 def nodes(run: Result) -> int:

@@ -116,7 +116,7 @@ def _promise(run: Result, name: str) -> Verdict:
         return Verdict(f"{name} costs no privacy. {_sentence(privacy['basis'])}.")
     caveat = f" Always say with it: {privacy['caveat']}." if privacy["caveat"] else ""
     numbers = f"epsilon {at_most(privacy['epsilon'])} at delta {at_most(privacy['delta'])}"
-    chance = float(ledger.best_guess_of(run.ledger["promised_mu"], run.ledger.attrs).max())
+    chance = float(ledger.best_guess_of(run.ledger["promised_mu"], run.ledger.attrs, _sampled_epsilon(run)).max())
     meaning = _sentence(in_words(chance, privacy["unit"]))
     worst = f"{numbers} for the node that pays most. {meaning}"
     return Verdict(f"{name} promises {worst}. Basis: {privacy['basis']}.{caveat}")
@@ -312,12 +312,17 @@ def _columns(run: Result) -> list[_Column]:
     split, mu = ledger.split_of_nodes(run), np.asarray(run.ledger["promised_mu"], np.float64)
     delta = float(run.ledger.attrs["delta"])
     found = [] if split is None else [_Column("alpha", split.alpha), _Column("beta", split.beta)]
-    epsilon = ledger.run_curve(run).epsilon(mu, delta)
+    epsilon = ledger.promised_epsilon(run)
     for heading, values in (("mu promised", mu), (f"epsilon at delta {at_most(delta)}", epsilon)):
         infinite = NOT_CERTIFIED if _is_not_certified(run) else "not promised"
         found.append(_Column(heading, values, at_most, infinite=infinite))
     found += [_metric(run, f"published_{kind}") for kind in _shared_kinds([run])]
     return [*found, _Column("sent power over budget", run.final("sent_power").mean(axis=0) * ledger.power_share(run))]
+
+
+def _sampled_epsilon(run: Result) -> FloatArray | None:
+    """[nodes] where the ledger has it besides mu."""
+    return ledger.promised_epsilon(run) if "promised_epsilon" in run.ledger else None
 
 
 def _metric(run: Result, name: str) -> _Column:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from murmurcast.algorithms.promise import why_nothing as why_nothing
 from murmurcast.algorithms.side_vectors import setup_uses
 from murmurcast.data.assumptions import assumptions
 from murmurcast.data.partition import Partition
+from murmurcast.data.preprocessing import numbers_released
 from murmurcast.engine import check, draws, node, noise
 from murmurcast.engine.train import Record
 from murmurcast.planning.plan import Plan
@@ -24,6 +25,7 @@ from murmurcast.privacy import discrete
 from murmurcast.privacy.conversion import epsilon_of, mu_of, note
 from murmurcast.privacy.releases import Releases
 from murmurcast.problems.base import Problem
+from murmurcast.problems.sampling import Sampling
 from murmurcast.problems.trust import data_facts
 from murmurcast.runs.labelled import Labelled, Variable
 from murmurcast.runs.radio_use import RadioUse, radio_use
@@ -115,10 +117,14 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         "sensitivity": setup.sensitivity,
         "promised_mu": strongest_mu(promised(algorithm, problem), problem.nodes),
     }
+    if promised(algorithm, problem) and algorithm.releases[0].law.name == "sampled gaussian":
+        by_node["promised_epsilon"] = epsilon_of(algorithm.releases[0], setup.budget.delta)
     for part in promised(algorithm, problem)[1:]:
         by_node[f"promised_mu_against_{part.against.replace(' ', '_')}"] = mu_of(part)
     if problem.examples_per_node is not None:
         by_node["examples_per_node"] = problem.examples_per_node
+    first, joining = first_releases(problem), sampling(problem)
+    by_node |= first.variables | joining.variables
     variables = {name: Variable(("node",), np.asarray(values)) for name, values in by_node.items()}
     attributes = {
         "format": LEDGER_FORMAT,
@@ -141,9 +147,38 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         **({"dim": problem.dim, "sampler_error": discrete.SAMPLER_ERROR} if _is_secure(algorithm) else {}),
         **algorithm.settings,
         **data_facts(problem).as_attributes(),
+        **first.attributes,
+        **joining.attributes,
     }
     rounds = of_rounds(algorithm)
     return Labelled(variables | rounds.variables, {}, attributes | rounds.attributes)
+
+
+class FurtherEntries(NamedTuple):
+    """What else a ledger says of the data: words and numbers, and arrays [nodes]."""
+
+    attributes: dict[str, Any]
+    variables: dict[str, Any]
+
+
+def first_releases(problem: Problem) -> FurtherEntries:
+    """The constants of what nodes released before training; nothing where they did not."""
+    partition = getattr(problem, "data", None)
+    if not isinstance(partition, Partition) or partition.first is None:
+        return FurtherEntries({}, {})
+    first = partition.first
+    attributes = {"first_releases": " ".join(first.noise), "first_rows": first.rows, "first_seed": first.seed}
+    noise = {f"{name}_noise": values for name, values in first.noise.items()}
+    return FurtherEntries(attributes, {"records_per_node": partition.sizes.astype(np.float64), **noise})
+
+
+def sampling(problem: Problem) -> FurtherEntries:
+    """How records join by secret coins: what is public of it. Neither coins nor realised sizes are ever written."""
+    found = getattr(problem, "sampled", None)
+    if not isinstance(found, Sampling):
+        return FurtherEntries({}, {})
+    sizes = np.asarray(found.sizes, np.float64)
+    return FurtherEntries({"sampling": "poisson", "room": found.room}, {"records_per_node": sizes})
 
 
 def of_rounds(algorithm: Algorithm) -> Labelled:
@@ -230,9 +265,13 @@ def _names(algorithm: Algorithm, problem: Problem) -> dict[str, list[str]]:
 
 
 def _setup_uses(algorithm: Algorithm, problem: Problem) -> float | None:
-    """Channel uses before training, of what is free of data; of methods of the house."""
-    known = algorithm.name in registry.NAMES
-    return setup_uses(registry.find(algorithm.name), algorithm, problem.dim) if known else None
+    """Channel uses before training, of methods of the house: of what is free of data, and of first releases."""
+    if algorithm.name not in registry.NAMES:
+        return None
+    partition, released = getattr(problem, "data", None), 0
+    if isinstance(partition, Partition) and partition.first is not None:
+        released = numbers_released(partition.first, partition.dataset.features.shape[1])
+    return setup_uses(registry.find(algorithm.name), algorithm, problem.dim, released)
 
 
 def _worst_epsilon(part: Releases, delta: float) -> float | None:

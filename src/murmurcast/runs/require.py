@@ -8,6 +8,7 @@ from murmurcast.data.assumptions import require_declared_maps, require_public_la
 from murmurcast.data.partition import Partition
 from murmurcast.engine import secure
 from murmurcast.errors import Error
+from murmurcast.planning.preprocess import require_preprocessed
 from murmurcast.planning.setup import ProblemFacts
 from murmurcast.privacy.conversion import NoiseSource
 from murmurcast.problems.base import Problem
@@ -116,11 +117,17 @@ def require_planned_for(algorithm: Algorithm, problem: Problem) -> None:
     _require_same_names(algorithm, problem)
     clip.require_unit(plan.budget.unit)
     plan.sensitivity  # noqa: B018 - refuses more records per person than a node averages over, before the work
+    require_preprocessed(getattr(problem, "data", None), plan.budget)
     if promises_about_data(algorithm, problem):
         require_public_labels(data_facts(problem), _name_of_data(problem))
         require_declared_maps(data_facts(problem))
     if plan.problem is problem:
         return
+    if plan.sampling != getattr(problem, "sampled", None):
+        raise Error(
+            "the plan was made for records that join otherwise: by other coins, or by none",
+            hint="plan for this problem: mc.plan(network, problem, ...)",
+        )
     if secure.is_secure(plan) and not _counted_alike(plan.problem, problem):
         raise Error(
             "rounding was counted for another number of parameters, or of examples per node",

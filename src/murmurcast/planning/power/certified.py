@@ -43,7 +43,7 @@ def require_floor(
     worst = int(np.argmin(alpha))
     if alpha[worst] < floor:
         at_floor = mu(exposure, np.full(len(alpha), floor), noise_to_step, sensitivity)
-        smallest_epsilon = float(curve.epsilon(curve.with_rounding(at_floor).max(), delta)) * (1 + 1e-9)
+        smallest_epsilon = float(curve.epsilon_for(at_floor.max(), epsilon, delta)) * (1 + 1e-9)
         least = "the smallest feasible epsilon, every alpha at its minimum, is " + _check.rounded_up(smallest_epsilon)
         if not np.isfinite(smallest_epsilon):
             least = "no epsilon is feasible with so little noise"

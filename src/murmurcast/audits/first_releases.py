@@ -1,0 +1,64 @@
+"""The auditor's look at what was released before training: is there as much noise in it as is claimed?
+
+Who has all rows knows the exact averages. What the public ones differ by must be noise of the claimed size, and rows,
+those of the test part too, must be what the public averages make of them: else something else left the nodes.
+"""
+
+import math
+
+import numpy as np
+from scipy.stats import chi2
+
+from murmurcast._check import FloatArray
+from murmurcast.audits.noise_checks import Check
+from murmurcast.data.partition import Partition
+from murmurcast.data.preprocessing import FirstReleases, within_unit_ball
+from murmurcast.privacy.first_releases import Statistic
+
+_NAME = "noise of first releases"
+_SAME = 1e-5  # of rows of norm 1: what float32 rounds
+
+
+def check_first_releases(data: object, level: float) -> tuple[Check, ...]:
+    """One check of all of them; none where nothing was released.
+
+    Args:
+        data: What a problem holds.
+        level: The probability with which an honest system is accused, at most.
+    """
+    if not isinstance(data, Partition) or data.first is None or data.origin is None:
+        return ()
+    first, before = data.first, data.origin.dataset
+    features, least, words = within_unit_ball(before.features, first.rows), 1.0, ""
+    for statistic in first.averages:
+        probability = _too_little(first, statistic, _exact(statistic, data, features))
+        if probability < least:
+            least, words = probability, f"what is released for {statistic} has less noise than is claimed"
+        features = first.step(statistic, features)
+    same = all(
+        np.abs(made - held).max() <= _SAME
+        for made, held in (
+            (features, data.dataset.features),
+            (first.apply(before.test_features), data.dataset.test_features),
+        )
+    )
+    if not same:
+        least, words = 0.0, "rows are not what the released statistics make of them"
+    tests = len(first.averages)
+    probability = min(1.0, least * tests)
+    return (Check(_NAME, tests, probability, words, probability < level),)
+
+
+def _exact(statistic: Statistic, data: Partition, features: "np.typing.NDArray[np.float32]") -> FloatArray:
+    """The average over nodes that no noise is in: each has as much weight as rows."""
+    rows = features[np.concatenate(data.rows)].astype(np.float64)
+    return np.asarray(rows.mean(axis=0) if statistic == "centring" else rows.T @ rows / len(rows))
+
+
+def _too_little(first: FirstReleases, statistic: Statistic, exact: FloatArray) -> float:
+    """How probable it is that noise of the claimed size comes out as small."""
+    std = float(np.linalg.norm(first.weights * first.noise[statistic]))
+    apart = (first.averages[statistic] - exact) / std
+    if statistic == "whitening":  # every entry off the diagonal once, at its own deviation
+        apart = np.concatenate([np.diag(apart), apart[np.triu_indices(len(apart), 1)] * math.sqrt(2)])
+    return float(chi2.cdf(np.sum(np.square(apart)), apart.size))

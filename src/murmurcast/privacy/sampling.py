@@ -1,0 +1,146 @@
+"""What Gaussian noise costs over records that join by a secret coin each, by the privacy loss distribution.
+
+One record in place of another moves what a node sends up or down only if its coin says so. With g the largest share of
+one record, s the noise and q the coin's probability, the worst that one release can look like in the two worlds is
+
+    (1 - q) N(0, s^2) + q N(-g, s^2)    against    (1 - q) N(0, s^2) + q N(+g, s^2),
+
+whatever else is in the sum and wherever it is projected to. A ratio is 2 g / s here as everywhere: without coins, with
+q = 1, this is the Gaussian mechanism of that ratio. Releases compose by their privacy loss distributions, which
+dp-accounting keeps on a grid, rounded so that epsilon is never too small; of the two orders of the worlds the larger
+epsilon counts.
+"""
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from murmurcast._check import FloatArray
+
+OVERFLOW_SHARE = 1e-3  # of delta: what room that runs out may take of it
+_DIGITS = 7  # of ratios, rounded up: the same run gives the same epsilon, however its terms are added up
+_SAME = 1e-3  # relative: ratios so close are counted as the largest of them
+_COARSEST, _FINEST = 2.0**-10, 2.0**-17  # of the grid of privacy losses
+_LOSSES_PER_RELEASE = 20  # grid points within a typical privacy loss of one release
+_CLOSE = 1e-6  # relative: how nearly a budget is met
+_MOST_MU = 1e3
+
+
+class Part(NamedTuple):
+    """Releases of one kind.
+
+    Attributes:
+        rate: q; 1 for releases without a coin.
+        ratio: How far a record that joins can move one of them, over the noise; or a share of something.
+        times: How many there are.
+    """
+
+    rate: float
+    ratio: float
+    times: int
+
+
+Parts = tuple[Part, ...]
+
+
+def parts_of(rate: float, ratios: FloatArray) -> Parts:
+    """One node's releases [epochs], those of nearly the same ratio taken together as the largest of them."""
+    left = np.sort(ratios[ratios > 0])[::-1]
+    found = []
+    while len(left):
+        same = int(np.searchsorted(-left, -left[0] * (1 - _SAME), side="right"))
+        found.append(Part(rate, float(left[0]), same))
+        left = left[same:]
+    return tuple(found)
+
+
+def scaled(parts: Iterable[Part], factor: float) -> Parts:
+    """The same releases with ratios so many times as large."""
+    return tuple(part._replace(ratio=part.ratio * factor) for part in parts)
+
+
+def epsilon(parts: Parts, delta: float, overflow: float = 0.0) -> float:
+    """Epsilon of all releases together, at delta.
+
+    Args:
+        parts: Of one node.
+        delta: Failure probability.
+        overflow: The probability that in any of them records were left out for want of room, at most. It changes what
+            is sent in either world with no more than this probability, which costs (1 + e^epsilon) times as much delta.
+
+    Guarantees:
+        Unit: one record in place of another, which takes part by a coin of its own that nobody sees. Formula: an upper
+        bound of the privacy loss distributions' composition. Range: 0 < delta < 1; infinite where nothing is hidden, or
+        where overflow would take more than a thousandth of delta.
+    """
+    if not all(math.isfinite(part.ratio) for part in parts):
+        return math.inf
+    counted = tuple(part._replace(ratio=_rounded_up(part.ratio)) for part in parts if part.ratio > 0)
+    if not counted:
+        return 0.0
+    found = _epsilon(counted, delta * (1 - OVERFLOW_SHARE) if overflow else delta)
+    if overflow and (1 + math.exp(min(found, 700.0))) * overflow > OVERFLOW_SHARE * delta:
+        return math.inf
+    return found
+
+
+def largest_factor(parts: Parts, budget: float, delta: float, fixed: Parts = (), overflow: float = 0.0) -> float:
+    """How many times as large all ratios may be for a budget; 0 where not even what is fixed besides fits."""
+
+    def cost(factor: float) -> float:
+        return epsilon((*scaled(parts, factor), *fixed), delta, overflow)
+
+    low, high = 0.0, 1.0
+    if not parts or cost(0.0) > budget:
+        return 0.0 if parts else math.inf
+    while cost(high) <= budget and high < _MOST_MU:
+        low, high = high, 2 * high
+    # Straight lines between the ends, the end that stays halved (Illinois): a cost is dear, and nearly a line.
+    above, below = cost(high) - budget, cost(low) - budget
+    while high - low > _CLOSE * high:
+        middle = (low * above - high * below) / (above - below) if math.isfinite(above) else (low + high) / 2
+        middle = min(max(middle, low + (high - low) / 100), high - (high - low) / 100)
+        at = cost(middle) - budget
+        if at <= 0:
+            low, below, above = middle, at, above / 2
+        else:
+            high, above, below = middle, at, below / 2
+    return low
+
+
+@lru_cache(maxsize=4096)
+def _epsilon(parts: Parts, delta: float) -> float:
+    spacing = _spacing(parts)
+    whole: Any = None
+    for part in parts:
+        found = _distribution(part, spacing).self_compose(part.times)
+        whole = found if whole is None else whole.compose(found)
+    return float(whole.get_epsilon_for_delta(delta))
+
+
+def _distribution(part: Part, spacing: float) -> Any:
+    """Of one release of this kind; g is 1 here, so the noise is 2 over the ratio."""
+    # Slow to import, and only sampled releases need it.
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.pld import privacy_loss_distribution as distributions
+
+    return distributions.from_gaussian_mechanism(
+        standard_deviation=2 / part.ratio,
+        value_discretization_interval=spacing,
+        sampling_prob=part.rate,
+        neighboring_relation=NeighboringRelation.REPLACE_ONE,
+    )
+
+
+def _spacing(parts: Parts) -> float:
+    """Of the grid of privacy losses: a power of 2, a part of the loss that the dearest release typically makes."""
+    typical = max(part.rate * part.ratio for part in parts) / _LOSSES_PER_RELEASE
+    return min(_COARSEST, max(_FINEST, 2.0 ** math.floor(math.log2(typical))))
+
+
+def _rounded_up(value: float) -> float:
+    unit = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)
+    return math.ceil(value / unit - 1e-6) * unit  # a hair above a digit is rounding, and stays

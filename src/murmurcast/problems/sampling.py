@@ -1,0 +1,69 @@
+"""Records that join an epoch by a secret coin each: who joined, and how many, is known to nobody but the node.
+
+What is known of it is fixed beforehand: the coin's probability, and how many records an epoch has room for. Whatever is
+computed has that size, filled up, so that neither shapes nor times tell how many joined. If more do, the last of them
+are left out; room is such that this hardly ever happens, and promises count it.
+"""
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtrc
+
+if TYPE_CHECKING:
+    import jax
+
+SamplingRule = Literal["fixed", "poisson"]
+_OVERFLOW = 2.0**-64  # of one epoch of one node, at most
+
+
+class Sampling(NamedTuple):
+    """How records join.
+
+    Attributes:
+        batch: How many are expected in an epoch; clipped gradients are divided by this, however many there are.
+        sizes: Of every node, how many it has.
+        room: For how many there is room.
+    """
+
+    batch: int
+    sizes: tuple[int, ...]
+    room: int
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """The coin's probability at every node."""
+        return tuple(self.batch / size for size in self.sizes)
+
+    @property
+    def overflow(self) -> float:
+        """The probability that more join one epoch than there is room for, at the node where it is largest."""
+        # A node with fewer records than there is room for cannot overflow; asked beyond them, bdtrc is not a number.
+        tails = (
+            float(bdtrc(min(self.room, size), size, rate)) for size, rate in zip(self.sizes, self.rates, strict=True)
+        )
+        return max(tails)
+
+
+def sampling(batch: int, sizes: NDArray[np.int64]) -> Sampling:
+    """With room for all who ever join, but for an overflow that no promise would notice."""
+    most = int(sizes.max())
+    beyond = np.arange(batch, most + 1)
+    tails = np.max([bdtrc(np.minimum(beyond, size), size, batch / size) for size in np.unique(sizes)], axis=0)
+    # The tail at `most` is 0: all fit.
+    return Sampling(batch, tuple(map(int, sizes)), int(beyond[np.argmax(tails <= _OVERFLOW)]))
+
+
+def joined(key: "jax.Array", size: "jax.Array", batch: int, rows: int) -> "jax.Array":
+    """[rows] whether each record joins, by a coin of its own; of what fills up beyond `size`, none does.
+
+    The coin's probability is batch/size, rounded down to a multiple of 2^-32: a rarer coin hides no less.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    coins = jax.random.bits(key, (rows,), jnp.uint32)
+    examples = size.astype(jnp.uint32)
+    threshold = jnp.uint32(batch) * (jnp.uint32(2**32 - 1) // examples)
+    return ((coins < threshold) | (examples <= batch)) & (jnp.arange(rows) < size)

@@ -1,0 +1,122 @@
+"""Audits where something was released before training, or records join by coins: honest ones, and controls."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import murmurcast as mc
+from murmurcast.audits import canaries, replay
+from murmurcast.audits.audit import audit
+from murmurcast.audits.first_releases import check_first_releases
+from murmurcast.audits.verdict import Audit
+from murmurcast.data import preprocessing
+from murmurcast.data.partition import Partition
+from murmurcast.privacy import gaussian
+from tests.conftest import asymmetric_network
+
+SYSTEMS = 200
+
+
+def budget(epsilon: float = 1.0, **options: Any) -> mc.Budget:
+    return mc.Budget(**{"epsilon": epsilon, "unit": "record", "centring": 0.02, "whitening": 0.1, **options})
+
+
+def shared(of: mc.Budget, seed: int = 0) -> Partition:
+    data = mc.datasets.logistic(examples=200, features=5, classes=4, seed=seed).partition("iid", nodes=3, seed=seed)
+    return mc.preprocess(data, of, seed=seed) if of.first_releases else data
+
+
+def system(seed: int = 0, epsilon: float = 1.0, rate: float = 0.2, **options: Any) -> tuple[Any, Any]:
+    of = budget(epsilon, **options)
+    data = shared(of, seed)
+    batch = max(1, int(rate * data.sizes.min()))
+    problem = mc.SoftmaxRegression(data=data, clip=0.5, l2=0.05, batch=batch, sampling="poisson")
+    schedule = mc.Schedule(epochs=6, step=0.3, noise_timing="aligned", decay="constant")
+    return mc.plan(asymmetric_network(seed, 3), problem, of, schedule, z="perron"), problem
+
+
+def audited(seed: int) -> Audit:
+    rng = np.random.default_rng([seed, 7])
+    plan, problem = system(seed, float(rng.uniform(0.5, 4)), float(rng.uniform(0.1, 0.6)))
+    method = (mc.power_controlled, mc.dp_dsgd, mc.power_controlled_diffusion)[seed % 3]
+    return audit(method(plan), problem, runs=100, seed=seed)
+
+
+def require_none_falsified(found: list[Audit]) -> None:
+    assert [(number, one.falsified_by) for number, one in enumerate(found) if one.verdict != "not falsified"] == []
+
+
+def test_some_systems_stay_below() -> None:
+    found = [audited(seed) for seed in range(3)]
+    require_none_falsified(found)
+    for one in found:
+        assert [check.name for check in one.checks][-1] == "noise of first releases"
+        assert any("released before training" in line for line in one.unseen)
+    assert max(attack.mu for one in found for attack in one.attacks) > 0.1  # they do show something
+
+
+@pytest.mark.slow
+def test_all_systems_stay_below() -> None:
+    require_none_falsified([audited(seed) for seed in range(SYSTEMS)])
+
+
+def test_coins_that_everybody_sees_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records that take part in every epoch, under a promise that counts on coins: guesses alone show it."""
+    plan, problem = system(epsilon=1.0, rate=0.1, centring=0.0, whitening=0.0)
+    algorithm = mc.power_controlled(plan)
+    assert audit(algorithm, problem, runs=500).verdict == "not falsified"
+    for module in (canaries, replay):
+        monkeypatch.setattr(module, "threshold", lambda rate: np.full(np.shape(rate), 2**32 - 1, np.uint32))
+    found = audit(algorithm, problem, runs=500)
+    assert found.verdict == "FALSIFIED"
+    assert not any(check.refutes for check in found.checks)
+    assert max(attack.epsilon for attack in found.attacks) > 1.2
+    assert plan.certificate.mu.max() > 1.5 * gaussian.mu(1.0, 1e-5)  # what coins bring
+
+
+def without_noise(partition: Partition) -> Partition:
+    """A control: the claim of noise stays, and the averages have none."""
+    first, before = partition.first, partition.origin
+    assert first is not None
+    assert before is not None
+    nothing = {name: 0 * values for name, values in first.noise.items()}
+    bare = preprocessing.with_first_releases(before, nothing, rows=first.rows, seed=first.seed)
+    assert bare.first is not None
+    return replace(bare, first=replace(bare.first, noise=first.noise))
+
+
+@pytest.mark.parametrize("share", ["centring", "whitening"])
+def test_releases_without_noise_are_caught(share: str) -> None:
+    of = budget(**{"centring": 0.0, "whitening": 0.0, share: 0.05})
+    honest = shared(of)
+    (check,) = check_first_releases(honest, 1e-7)
+    assert not check.refutes
+    (check,) = check_first_releases(without_noise(honest), 1e-7)
+    assert check.refutes
+    problem = mc.SoftmaxRegression(data=without_noise(honest), clip=0.5)
+    plan = mc.plan(asymmetric_network(1, 3), problem, of, mc.Schedule(epochs=4, noise_timing="aligned"))
+    found = audit(mc.power_controlled(plan), problem, runs=40)
+    assert found.verdict == "FALSIFIED"
+    assert "noise of first releases" in str(found.falsified_by)
+
+
+def test_rows_that_are_not_what_was_released_are_caught() -> None:
+    """The test part by its own mean: what the trap is about."""
+    honest = shared(budget())
+    own = honest.dataset.test_features - honest.dataset.test_features.mean(axis=0)
+    (check,) = check_first_releases(replace(honest, dataset=replace(honest.dataset, test_features=own)), 1e-7)
+    assert check.refutes
+    assert "rows are not" in check.worst
+
+
+def test_honest_releases_are_hardly_ever_accused() -> None:
+    of = budget()
+    data = shared(budget(centring=0.0, whitening=0.0))
+    drawn = [mc.preprocess(data, of, seed=seed) for seed in range(60)]
+    probabilities = [check_first_releases(one, 1e-3)[0].probability for one in drawn]
+    assert min(probabilities) > 1e-3
+    assert np.mean(probabilities) > 0.3
+    assert check_first_releases(None, 1e-3) == ()
+    assert check_first_releases(shared(budget(centring=0.0, whitening=0.0)), 1e-3) == ()
