@@ -107,6 +107,15 @@ def test_a_run_of_a_shipped_module_is_certified_as_a_whole(clipping: str, tmp_pa
     assert any(words in line for line in found.assumptions)
 
 
+def test_no_model_is_made_anew_that_is_larger_than_the_runs_own(tmp_path: Path) -> None:
+    """A folder could name one that fills the memory: 5 million million parameters here."""
+    saved = run(parse(), tmp_path / "run")
+    other = saved.experiment.replace("    3,\n", "    1000000,\n    5000000,\n")
+    assert other != saved.experiment
+    with pytest.raises(Altered, match=r"problem\.dim is 27, but the model has 50000"):
+        mc.certify(mc.Result(**{**vars(saved), "experiment": other}))
+
+
 def test_code_that_a_folder_names_is_never_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All else is compared, the number of examples with the data too."""
     (tmp_path / "nets_that_tell.py").write_text(

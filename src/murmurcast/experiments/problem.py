@@ -7,6 +7,7 @@ from murmurcast.experiments.schema import ProblemSection
 
 if TYPE_CHECKING:
     from murmurcast.problems.base import Problem
+    from murmurcast.problems.modules.base import Module
 
 _OF_MODELS = ("module", "loss", "options")
 
@@ -31,6 +32,15 @@ def names_own_code(section: ProblemSection) -> bool:
     return section.module is not None and ":" in section.module
 
 
+def _require_dim(dim: int, module: "Module") -> None:
+    """A shipped module has as many parameters as is said: looked up by shape, before any of them is in memory."""
+    from murmurcast.problems.modules.base import tree_of
+
+    found = tree_of(module.initialise).size
+    if found != dim:
+        raise Error(f"problem.dim is {dim}, but the model has {found} parameters", hint="remove problem.dim")
+
+
 def on_examples(section: ProblemSection, arguments: dict[str, Any]) -> "Problem":
     """The problem that the section names.
 
@@ -53,4 +63,6 @@ def on_examples(section: ProblemSection, arguments: dict[str, Any]) -> "Problem"
     dataset, loss = arguments["data"].dataset, str(section.loss)
     named_loss(loss, dataset)
     module = registry.build(str(section.module), dataset, section.options or {}, section.seed)
+    if section.dim is not None and not names_own_code(section):
+        _require_dim(section.dim, module)
     return Model(module=module, loss=loss, **arguments)

@@ -138,8 +138,10 @@ class Rebuilder(NamedTuple):
                     f"its module, {experiment.problem.module}, is code that a folder names, and is never run by itself"
                 )
                 return _Found(None, why, experiment.build_partition(nodes, places[0]))
-            return _Found(experiment.build_problem(nodes, places[0]))
+            return _Found(_of_size(experiment, run).build_problem(nodes, places[0]))
         except Error as problem:
+            if experiment.problem.kind == "model":
+                raise  # its data is there: another model than the run's is no reason to compare less
             return _Found(None, str(problem))
 
     def _place_of(self, name: str, run: Result) -> Path | None:
@@ -148,6 +150,14 @@ class Rebuilder(NamedTuple):
         near = [] if folder is None else [folder, folder.parent, folder.parent.parent]
         places = (place for place in ([self.data] if self.data else near) if _is_file_of_data(place, name))
         return next(places, None)
+
+
+def _of_size(experiment: Experiment, run: Result) -> Experiment:
+    """The experiment, with a model of no more parameters than the run's own models have."""
+    if experiment.problem.kind != "model":
+        return experiment
+    section = experiment.problem.model_copy(update={"dim": int(np.prod(run.published.shape[2:]))})
+    return experiment.model_copy(update={"problem": section})
 
 
 def _sections(text: str) -> dict[str, Any]:

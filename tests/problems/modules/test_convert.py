@@ -135,10 +135,11 @@ def test_whole_numbers_among_the_parameters_are_refused() -> None:
     assert "static" in raised.value.hint
 
 
+@pytest.mark.slow
 def test_convolutions_run_for_all_nodes_and_seeds() -> None:
     """Inside the engine's sharded program, where JAX refuses the gradients of many convolutions at once."""
     network = mc.topologies.ring(12, seed=0)
-    problem = mc.Model(data=DATA, module=Linen(), loss="cross-entropy", clip=0.3, batch=2)
+    problem = mc.Model(data=DATA, module=Linen(), loss="cross-entropy", clip=0.3, batch=1)
     schedule = mc.Schedule(epochs=2, step=0.1, noise_timing="aligned")
     plan = mc.plan(network, problem, mc.Budget(epsilon=50.0, unit="record"), schedule, z="perron")
     result = mc.run(mc.power_controlled(plan), problem, seeds=[0, 1])
