@@ -252,6 +252,12 @@ class Setup:
         """From mu to epsilon for such releases after those that the budget has before training."""
         return curve_of(after(self.budget.spent_before, releases))
 
+    @cached_property
+    def curve(self) -> Curve:
+        """From mu to epsilon for any releases under the budget's noise; what coins hide is not counted on."""
+        law = GAUSSIAN if self.law.name == "sampled gaussian" else self.law
+        return self.curve_of(Releases(law, np.zeros((self.schedule.epochs, 0)), "everybody"))
+
     def curve_for(self, z: FloatArray, last: ArrayLike | None = None) -> Curve:
         """The same for Algorithm 1, whose gradients are divided by z.
 
