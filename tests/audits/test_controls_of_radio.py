@@ -16,7 +16,7 @@ import pytest
 import murmurcast as mc
 from murmurcast.algorithms import power_controlled
 from murmurcast.algorithms.account import LedgerTables, exposed_ratio, sensitivity
-from murmurcast.algorithms.base import Algorithm, Draw
+from murmurcast.algorithms.base import Algorithm, Draw, proved
 from murmurcast.algorithms.free_rounds import MixingState
 from murmurcast.algorithms.method import Method
 from murmurcast.algorithms.observed import system_of
@@ -256,12 +256,12 @@ def test_pilots_are_the_same_whatever_the_data() -> None:
 
 
 def test_much_receiver_noise_counted_into_s_is_caught_by_certify_too() -> None:
-    """By what the ledger costs; and where the ledger claims all noise, by the power that was sent."""
+    """By what the ledger costs, even if it is called proved; where it claims all noise, by the power that was sent."""
     strongest = asymmetric_network(3, NODES).gains.max() * 1e-4
     ratio = strongest**2 * WEAK_WATTS / Radio().noise_w(np.ones(1))[0]
     assert 10 * np.log10(ratio) == pytest.approx(-8, abs=3)
     assert left_of_noise(weak()).min() < 0.8
-    run, claimed = (mc.run(one, within(5.0)) for one in (counted(weak()), weak()))
+    run, claimed = (mc.run(one, within(5.0)) for one in (proved(counted(weak())), weak()))
     assert mc.certify(claimed).verdict == "kept"
     assert caught(run)
     assert "was not sent" in caught(replace(run, ledger=claimed.ledger))
@@ -271,7 +271,8 @@ def test_a_little_receiver_noise_counted_into_s_is_caught_by_the_account() -> No
     """Too little for an audit to see."""
     left = left_of_noise(plain()).min()
     assert 0.9 < left < 1 - 1e-6
-    found = mc.certify(mc.run(counted(plain()), problem()))
+    assert mc.certify(mc.run(counted(plain()), problem())).verdict == "nothing is promised"  # its tables were exchanged
+    found = mc.certify(mc.run(proved(counted(plain())), problem()))
     assert found.verdict == "broken"
     assert (found.mu > found.promised_mu).any()
     assert mc.certify(mc.run(plain(), problem())).verdict == "kept"

@@ -113,7 +113,7 @@ def test_an_own_slot_neighbour_learns_nearly_what_is_certified() -> None:
         neighbours = np.flatnonzero(plan.network.gains.toarray()[TARGET])
         best = max(observe(plan).linear_common((int(node),))[TARGET] for node in neighbours)
         learnt.append(best / plan.certificate.mu[TARGET])
-    assert 1.0 + 1e-9 > learnt[0] > 0.8
+    assert 1.0 + 1e-9 > learnt[0] > 0.7
     assert learnt[0] > learnt[1]
 
 

@@ -7,6 +7,7 @@ the node's next state from what it hears. Whoever audits privacy reads `send`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from murmurcast import _check
@@ -180,7 +181,8 @@ class Proof(NamedTuple):
     Attributes:
         releases: The promise.
         setup: What the method was made for.
-        parts: Its init, and all that a round has: channel, draws, tables, send and update.
+        parts: Its init, and of every round draws, tables, send and update. Not the channel: whatever one makes of what
+            was sent is free of data.
     """
 
     releases: tuple[Releases, ...]
@@ -261,8 +263,8 @@ def with_proof_of(before: Algorithm, after: Algorithm) -> Algorithm:
 
 
 def _proof(algorithm: Algorithm) -> Proof:
-    parts = (part for one in algorithm.rounds for part in one)
-    return Proof(algorithm.releases, algorithm.setup, (algorithm.init, *parts))
+    parts = ((one.draws, one.sending, one.receiving, one.send, one.update) for one in algorithm.rounds)
+    return Proof(algorithm.releases, algorithm.setup, (algorithm.init, *chain.from_iterable(parts)))
 
 
 class Sending(NamedTuple):
