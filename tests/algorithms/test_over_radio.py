@@ -186,6 +186,7 @@ def drifts(every: int, **wrong: float) -> float:
     return float(np.median(found))
 
 
+@pytest.mark.slow
 def test_a_receiver_that_is_wrong_by_one_percent_spoils_learning_unless_a_reference_is_renewed() -> None:
     for_good, renewed = drifts(0, calibration_error=0.01), drifts(20, calibration_error=0.01)
     new_each_time = drifts(0, compensation_error=0.01)

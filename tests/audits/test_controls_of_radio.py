@@ -187,6 +187,7 @@ class Control(NamedTuple):
     ball: float = 1000.0
 
 
+QUICK = ("a silent node keeps its own model", "a scale made of the private norm", "a pilot that carries data")
 CONTROLS = {
     "a silent node keeps its own model": Control(held, keeps_own_model, "eavesdropper"),
     "fresh noise in a repetition": Control(twice, repeated, SILENCE),
@@ -198,7 +199,7 @@ CONTROLS = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if "in part" in name else ()) for name in CONTROLS]
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CONTROLS]
 )
 def test_a_control_is_caught_and_its_honest_twin_is_not(name: str) -> None:
     control = CONTROLS[name]

@@ -49,7 +49,7 @@ def require_none_falsified(found: list[Audit]) -> None:
 
 
 def test_some_systems_stay_below() -> None:
-    found = [audited(seed) for seed in range(3)]
+    found = [audited(0)]
     require_none_falsified(found)
     for one in found:
         assert [check.name for check in one.checks][-1] == "noise of first releases"
@@ -62,6 +62,7 @@ def test_all_systems_stay_below() -> None:
     require_none_falsified([audited(seed) for seed in range(SYSTEMS)])
 
 
+@pytest.mark.slow
 def test_coins_that_everybody_sees_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records that take part in every epoch, under a promise that counts on coins: guesses alone show it."""
     plan, problem = system(epsilon=1.0, rate=0.1, centring=0.0, whitening=0.0)

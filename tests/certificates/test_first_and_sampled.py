@@ -176,6 +176,7 @@ def from_file(folder: Path, sampling: str, privacy: str = "") -> Result:
     return mc.run(built.algorithm, built.problem, options=mc.RunOptions(experiment=experiment.as_toml()))
 
 
+@pytest.mark.slow
 def test_an_experiment_leads_to_the_same_releases(tmp_path: Path) -> None:
     run = from_file(tmp_path, "poisson", "centring = 0.02\nwhitening = 0.1")
     found = certify_with_experiment(run)

@@ -60,6 +60,7 @@ def test_a_built_run_is_certified(tmp_path: Path) -> None:
     assert run.info["setup_uses"] > (4 + 10) / built.problem.dim  # sent more than once, until it has settled
 
 
+@pytest.mark.slow
 def test_the_plan_says_what_is_spent_and_what_coins_are_worth(tmp_path: Path) -> None:
     (tmp_path / "one.toml").write_text(FILE + COINS)
     printed = commands.run("plan", "one.toml", cwd=tmp_path).stdout
