@@ -54,12 +54,13 @@ def test_some_systems_stay_below() -> None:
     for one in found:
         assert [check.name for check in one.checks][-1] == "noise of first releases"
         assert any("released before training" in line for line in one.unseen)
-    assert max(attack.mu for one in found for attack in one.attacks) > 0.1  # they do show something
 
 
 @pytest.mark.slow
 def test_all_systems_stay_below() -> None:
-    require_none_falsified([audited(seed) for seed in range(SYSTEMS)])
+    found = [audited(seed) for seed in range(SYSTEMS)]
+    require_none_falsified(found)
+    assert max(attack.mu for one in found for attack in one.attacks) > 0.1  # they do show something
 
 
 @pytest.mark.slow
