@@ -33,7 +33,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[mc.Result]:
         "alone": mc.local_only(plan, step_factor=NODES),
     }
     for place, (name, algorithm) in enumerate(made.items()):
-        settings = f"# {name}\n[network]\nnodes = {NODES}\n" + "# a long line " + "x" * 300 + "\n"
+        settings = f"# {name}\n[notes]\nnodes = {NODES}\n" + "# a long line " + "x" * 300 + "\n"
         mc.run(
             algorithm,
             problem,
