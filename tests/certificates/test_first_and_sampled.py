@@ -1,6 +1,7 @@
 """What was released before training, and records that join by coins: recomputed from the ledger alone."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import xarray as xr
 
 import murmurcast as mc
 from murmurcast.certificates.certify import certify
+from murmurcast.certificates.known import METRICS, WORDS
 from murmurcast.errors import Altered
 from murmurcast.experiments.certify import certify as certify_with_experiment
 from murmurcast.runs.result import Result
@@ -142,6 +144,65 @@ def test_the_ledger_says_nothing_of_coins() -> None:
         np.testing.assert_array_equal(one[name], other[name])
     assert one.attrs == other.attrs
     assert (one.attrs["sampling"], one.attrs["batch"]) == ("poisson", 10)
+
+
+def test_metrics_and_words_say_nothing_of_coins() -> None:
+    """What differs between seeds is what training does; names and words are those of fixed batches."""
+    runs = [run_of("power-controlled", seed, sampling=True, shares=False) for seed in (0, 1)]
+    assert {str(name) for run in runs for name in run.metrics.variables} <= METRICS
+    same = [
+        {key: value for key, value in run.info.items() if key not in ("seeds", "seconds", "data_commitment")}
+        for run in runs
+    ]
+    assert same[0] == same[1]
+    for run in runs:
+        assert set(run.info) <= WORDS[""]
+        np.testing.assert_array_equal(run.metrics["channel_uses"], runs[0].metrics["channel_uses"])
+
+
+def told(**words: Any) -> Callable[[Result], Result]:
+    return lambda run: with_ledger(run, run.ledger, **words)
+
+
+def measured(name: str, dims: tuple[str, ...]) -> Callable[[Result], Result]:
+    def edit(run: Result) -> Result:
+        shape = tuple(run.metrics.sizes[dim] for dim in dims)
+        joined = np.random.default_rng(0).binomial(40, 0.2, shape)
+        return replace(run, metrics=run.metrics.assign({name: (dims, joined)}))
+
+    return edit
+
+
+def recorded(edit: Edit) -> Callable[[Result], Result]:
+    return lambda run: with_ledger(run, edit(run.ledger))
+
+
+# Coins, or how many joined, in all places where a run could say so.
+TOLD_OF_COINS: dict[str, Callable[[Result], Result]] = {
+    "sizes in the ledger": recorded(lambda ledger: ledger.assign(realised_batch=("node", np.full(4, 11.0)))),
+    "coins in the ledger": recorded(with_attributes(coins="0110")),
+    "words beside a table": recorded(
+        lambda ledger: ledger.assign(power=ledger["power"].assign_attrs(joined=11)),
+    ),
+    "sizes in the metrics": measured("joined", ("seed", "epoch", "node")),
+    "sizes by seed": measured("batch", ("seed",)),
+    "sizes as a metric of models": measured("own_joined", ("seed", "epoch", "node")),
+    "sizes in run.json": told(realised_batches=[11, 9, 10, 12]),
+    "sizes among seconds": told(seconds={"compiling": 1.0, "training": 1.0, "all": 2.0, "joined": 11.0}),
+    "sizes in the promise": lambda run: told(privacy=run.info["privacy"] | {"joined": 11})(run),
+}
+
+
+@pytest.mark.parametrize("place", TOLD_OF_COINS)
+def test_a_run_that_tells_of_its_coins_is_refused(place: str) -> None:
+    run = run_of("power-controlled", sampling=True, shares=False)
+    assert "broken" not in certify(run).verdict
+    assert caught(TOLD_OF_COINS[place](run))
+
+
+def test_metrics_of_ones_own_are_only_refused_beside_coins() -> None:
+    plain = run_of("power-controlled", 2, shares=False)
+    assert certify(measured("joined", ("seed", "epoch", "node"))(plain)).verdict == "kept"
 
 
 EXPERIMENT = """

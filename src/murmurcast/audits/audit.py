@@ -9,13 +9,12 @@ from murmurcast._check import FloatArray
 from murmurcast._progress import Count, Stage, quiet
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.observed import is_too_large
-from murmurcast.audits import canaries, clipping, first_releases, noise_checks
+from murmurcast.audits import canaries, clipping, coins, first_releases, noise_checks
 from murmurcast.audits.adversaries import MAX_ATTACKS, Gathered, System, evidence_of, gather
 from murmurcast.audits.attack import BOUNDS, Attack, Promise, judge
 from murmurcast.audits.canaries import Numbers
 from murmurcast.audits.claims import takes_private_gradients
 from murmurcast.audits.following import bytes_of_following
-from murmurcast.audits.noise_checks import Check
 from murmurcast.audits.verdict import Audit
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
@@ -30,7 +29,7 @@ _CANARIES = 16_000  # at every target
 _MIN_CANARIES = 100
 _MAX_CANARIES = 10_000_000  # of which every adversary keeps a reading for every epoch
 _BEST_MU = 2.5  # canaries of a larger mu are guessed nearly always right, whatever is done to the noise
-_FOR_FIRST = 0.01  # of what may go wrong in the checks, for the look at releases before training
+_FOR_OTHERS = 0.01  # of what may go wrong in the checks, for each look at something else than noise in training
 _FIRST_UNSEEN = "guesses from what was released before training: only the noise there was looked at"
 _MAX_FOLLOWED_BYTES = 2**30  # of nodes whose signals are looked at
 
@@ -113,8 +112,11 @@ def audit(
     attacks = _attacks(gathered, promises, algorithm, 1 - half / (BOUNDS * MAX_ATTACKS * len(targets)), seed)
     chosen.on_stage("looking at the noise")
     noise = gathered.following if np.isfinite(promised).all() else None
-    first = first_releases.check_first_releases(getattr(problem, "data", None), half * _FOR_FIRST)
-    checks = () if noise is None else noise_checks.check_noise(noise, planted, 1 - half * _left_by(first))
+    first = first_releases.check_first_releases(getattr(problem, "data", None), half * _FOR_OTHERS)
+    counted_on = coins.counted_on(claims, setup.sampling)
+    joining = coins.check_coins(problem, counted_on, half * _FOR_OTHERS, seed)
+    left = half * (1 - _FOR_OTHERS * len((*first, *joining)))
+    checks = () if noise is None else noise_checks.check_noise(noise, planted, 1 - left)
     chosen.on_stage("trying hostile data")
     hostile = clipping.try_hostile_data(problem, setup.budget.unit, _point(algorithm), seed)
     unseen = _unseen("" if gathered.together else _why_deaf(setup), nodes, targets, looked_at, target, members)
@@ -129,17 +131,12 @@ def audit(
         promises=tuple(sorted((each[0] for each in promises), key=lambda one: -one.mu)),
         weaker=_weaker(promises),
         attacks=attacks,
-        checks=(*checks, *first),
+        checks=(*checks, *first, *joining),
         cut_caught=0.0 if noise is None else noise_checks.smallest_cut_of_size(noise, 1 - half),
         hostile=hostile,
-        unseen=(*unseen, *hostile.unseen, *(_FIRST_UNSEEN for _ in first)),
+        unseen=(*unseen, *hostile.unseen, *(_FIRST_UNSEEN for _ in first), *coins.unseen(counted_on, joining)),
         warnings=() if members is None or gathered.together else (_deaf(algorithm, members),),
     )
-
-
-def _left_by(first: tuple[Check, ...]) -> float:
-    """The share of what may go wrong in the checks that the look at first releases leaves to the others."""
-    return 1 - _FOR_FIRST * len(first)
 
 
 def _point(algorithm: Algorithm) -> clipping.Point:

@@ -51,7 +51,7 @@ def hostile_pairs(problem: Problem, unit: Unit, rng: np.random.Generator) -> "It
         unit: What differs between the worlds.
         rng: Of directions and places.
     """
-    partition = _partition_of(problem)
+    partition = partition_of(problem)
     if partition is None:
         yield from _on_arrays(problem, unit, rng)
         return
@@ -69,7 +69,7 @@ def _every_record(problem: Problem, partition: Partition, rng: np.random.Generat
     for size in SIZES[1:]:
         for whose, targets in (*every, *(alike if len(rows) <= _MAX_ROWS_TRIED_OFTEN else ())):
             directions = len(labels) if whose == "all labels" else 1
-            pull = _direction(rng, (directions, dataset.features.shape[1]), size)
+            pull = direction(rng, (directions, dataset.features.shape[1]), size)
             features = np.resize(pull, (len(rows), pull.shape[1]))
             values = targets if dataset.classes is not None else np.full(len(rows), size)
             words = f"{len(rows)} records of size {size:g} and {whose}"
@@ -87,7 +87,7 @@ def _one_record(problem: Problem, partition: Partition, rng: np.random.Generator
     drawn = [(1e2, labels[number % len(labels)]) for number in range(_MINIBATCHES if batch else 0)]
     for number, (size, label) in enumerate([*plain, *drawn]):
         place = int(rng.integers(len(rows))) if number % 3 else (0, len(rows) - 1)[number % 2]
-        pull = _direction(rng, (dataset.features.shape[1],), size)
+        pull = direction(rng, (dataset.features.shape[1],), size)
         both: list[Any] = []
         for sign in (1, -1):
             features, targets = dataset.features[rows].copy(), dataset.targets[rows].copy()
@@ -113,13 +113,13 @@ def _pair(problem: Problem, both: "tuple[Any, ...]", words: str) -> Pair:
 
 def _alone(problem: Problem, features: Any, targets: Any) -> Problem:
     """The same problem with one node that holds these records."""
-    partition = _partition_of(problem)
+    partition = partition_of(problem)
     if partition is None:
         raise Error("the problem holds no partition", hint="ask for its arrays instead")
     dataset = partition.dataset
     values: Any = np.asarray(targets, dataset.targets.dtype)
     data = replace(dataset, features=features.astype(np.float32), targets=values, optimum=None, holders=None)
-    alone: Problem = _with_partition(problem, Partition(dataset=data, rule=Sorted(), rows=(np.arange(len(features)),)))
+    alone: Problem = with_partition(problem, Partition(dataset=data, rule=Sorted(), rows=(np.arange(len(features)),)))
     return alone
 
 
@@ -131,7 +131,7 @@ def _labels(partition: Partition) -> NDArray[Any]:
     return np.unique(np.linspace(0, classes - 1, min(classes, _MAX_LABELS)).astype(np.int64))
 
 
-def _direction(rng: np.random.Generator, shape: tuple[int, ...], size: float) -> NDArray[np.float32]:
+def direction(rng: np.random.Generator, shape: tuple[int, ...], size: float) -> NDArray[np.float32]:
     """Random directions whose largest entry is `size`."""
     drawn = rng.standard_normal(shape)
     return np.asarray(size * drawn / np.abs(drawn).max(axis=-1, keepdims=True), np.float32)
@@ -143,24 +143,24 @@ def _parts(problem: Any) -> dict[str, Any]:
     return dict(getattr(problem, "__dict__", {}))
 
 
-def _partition_of(problem: Any) -> Partition | None:
+def partition_of(problem: Any) -> Partition | None:
     """The data set a problem is about: its own, or that of a problem inside it."""
     parts = _parts(problem)
     for part in parts.values():
         if isinstance(part, Partition):
             return part
-    inside = (_partition_of(part) for part in parts.values() if hasattr(part, "gradient_at_public"))
+    inside = (partition_of(part) for part in parts.values() if hasattr(part, "gradient_at_public"))
     return next((part for part in inside if part is not None), None)
 
 
-def _with_partition(problem: Any, partition: Partition) -> Any:
+def with_partition(problem: Any, partition: Partition) -> Any:
     """The same problem on other data, wherever inside it the data are."""
     changed: dict[str, Any] = {}
     for name, part in _parts(problem).items():
         if isinstance(part, Partition):
             changed[name] = partition
-        elif hasattr(part, "gradient_at_public") and _partition_of(part) is not None:
-            changed[name] = _with_partition(part, partition)
+        elif hasattr(part, "gradient_at_public") and partition_of(part) is not None:
+            changed[name] = with_partition(part, partition)
     if is_dataclass(problem) and not isinstance(problem, type):
         return replace(problem, **changed)
     other = copy.copy(problem)
@@ -180,7 +180,7 @@ def _on_arrays(problem: Problem, unit: Unit, rng: np.random.Generator) -> "Itera
         if not np.issubdtype(leaf.dtype, np.floating):
             continue
         for size in SIZES:
-            pull = _direction(rng, leaf[0].shape or (1,), size).reshape(leaf[0].shape)
+            pull = direction(rng, leaf[0].shape or (1,), size).reshape(leaf[0].shape)
             first, second = (
                 jax.tree.unflatten(
                     tree, [sign * pull if one == place else other[0] for one, other in enumerate(leaves)]
@@ -213,7 +213,7 @@ def _rows_of_arrays(
                 at = (*(slice(None),) * axis, place)
                 taken = np.take(leaf[node], row, axis=axis)
                 if free and np.issubdtype(leaf.dtype, np.floating) and not _is_mask(leaf):
-                    pull = _direction(rng, taken.shape or (1,), size).reshape(taken.shape)
+                    pull = direction(rng, taken.shape or (1,), size).reshape(taken.shape)
                     # Not all at once: where two are multiplied, their signs would cancel.
                     mine[0][at], mine[1][at] = pull, -pull if (number + which) % 2 else pull
                 else:

@@ -13,6 +13,7 @@ import numpy as np
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.method import Method
+from murmurcast.certificates.data import require_maps_free_of_data
 from murmurcast.certificates.read import data_of
 from murmurcast.certificates.rebuilt import Rebuild, not_rebuilt
 from murmurcast.certificates.recompute import RunAccount, Tier, account_of
@@ -130,13 +131,15 @@ def certify(
         Range: verdict "kept", and the assumptions listed.
 
     Raises:
-        Altered: A ledger is incomplete, out of range, or at odds with itself or with the rest of its run.
+        Altered: A ledger is incomplete, out of range, or at odds with itself or with the rest of its run; or a feature
+            map that was declared free of data changes with the data.
         Error: Runs that do not compose: other units, other numbers of nodes, the same noise twice.
     """
     together = listed([runs] if isinstance(runs, Result) else runs)
     if delta is not None:
         _check.fraction(delta=delta)
     accounts = [account_of(run, methods, rebuild) for run in together]
+    require_maps_free_of_data(together)
     certified = _composed(accounts if _same_data(together) else _wherever_a_record_lies(accounts), delta)
     return certified._replace(records_per_person=_records_per_person(together))
 

@@ -5,13 +5,16 @@ read from records carry no promise, whoever wrote it down.
 """
 
 import json
+import re
 import tomllib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from murmurcast.certificates.ledger import Ledger, said
 from murmurcast.data.assumptions import LABELS, PARTITIONS, DataFacts, assumptions, facts_of_section
+from murmurcast.errors import Altered
 from murmurcast.runs.result import Result
 
 _COMPARED = ("partition", "labels", "scaled", "features", "declared")
@@ -30,6 +33,8 @@ def assumed_of_data(run: Result, ledger: Ledger) -> tuple[str, ...]:
         ledger.refuse("is of a run that read its labels from the records, on which nothing can be promised")
     if written is not None and recorded.partition not in ("none", "unknown"):
         _require_same(ledger, recorded, written)
+        # What a map's answers are, an experiment need not say.
+        sources[1] = written._replace(features_sha256=recorded.features_sha256)
     # What either of them says must hold: a problem that does not say what it holds takes nothing back.
     lines = dict.fromkeys(line for facts in sources for line in assumptions(facts, ledger.text("unit")))
     return tuple(lines)
@@ -54,7 +59,40 @@ def _in_ledger(ledger: Ledger) -> DataFacts:
         bool(own_model),
         tuple(features),
         tuple((name, words) for name, words in declared),
+        " ".join(_fingerprints(ledger, len(declared))),
     )
+
+
+def require_maps_free_of_data(runs: Sequence[Result]) -> None:
+    """A map of somebody's own has the same answers to public rows in all runs, whatever their data is.
+
+    Raises:
+        Altered: It has not: it was fitted on data, whatever was declared of it.
+    """
+    seen: dict[tuple[object, ...], tuple[str, str]] = {}
+    for run in runs:
+        attributes, name = run.ledger.attrs, str(said(run, "name"))
+        if "data_features_sha256" not in attributes:
+            continue
+        # Public rows have as many columns as the data; where models differ in size, data may.
+        maps = (attributes.get("data_features"), run.published.shape[2:])
+        found = str(attributes["data_features_sha256"])
+        first, before = seen.setdefault(maps, (name, found))
+        if found != before:
+            raise Altered(
+                f'run "{name}": its feature maps {str(maps[0])[:100]} answer other numbers to public rows than in run '
+                f'"{first}": a map that changes with the data is not free of data, whatever was declared',
+                hint="fit the map on public data only; runs whose data has other columns are certified apart",
+            )
+
+
+def _fingerprints(ledger: Ledger, maps: int) -> tuple[str, ...]:
+    """Of every map of somebody's own, the SHA-256 of its answers to public rows."""
+    written = ledger.data.attrs.get("data_features_sha256", "")
+    found = tuple(written.split()) if isinstance(written, str) else ()
+    if len(found) != maps or not all(re.fullmatch("[0-9a-f]{64}", one) for one in found):
+        ledger.refuse("does not say what its feature maps of somebody's own answer to public rows")
+    return found
 
 
 def _listed(ledger: Ledger, name: str) -> list[Any]:
@@ -118,3 +156,5 @@ def _require_same(ledger: Ledger, recorded: DataFacts, written: DataFacts) -> No
     for name, in_ledger, in_experiment in pairs:
         if in_ledger != in_experiment:
             ledger.refuse(f"has {name} {in_ledger} for its data, and experiment.toml {in_experiment}")
+    if written.features_sha256 not in ("", recorded.features_sha256):
+        ledger.refuse("has a feature map of somebody's own that is not the one experiment.toml declares by its SHA-256")

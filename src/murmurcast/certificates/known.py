@@ -1,13 +1,18 @@
-"""Whether a ledger holds anything that nobody accounts for: every variable and every attribute has a meaning here."""
+"""Whether a run holds anything that nobody accounts for: every entry of its ledger has a meaning here.
+
+Where a promise counts on secret coins, so has every metric and every word of run.json: a number that tells who joined,
+or how many, would take away what is counted.
+"""
 
 from collections.abc import Sequence
 
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.method import Method
-from murmurcast.certificates.ledger import Ledger, said
+from murmurcast.certificates.ledger import Ledger, refuse, said
 from murmurcast.data.assumptions import DataFacts
 from murmurcast.privacy.first_releases import STATISTICS
 from murmurcast.runs.result import Result
+from murmurcast.runs.validate import RADIO_METRICS, SHAPES
 
 ATTRIBUTES = frozenset(
     (
@@ -29,6 +34,30 @@ OF_A_PROMISE = "promised_mu_against_"
 ATTRIBUTES_OF_A_ROUND = ("channel", "draws", "gains_at", "radio", "slots", "air_seconds", "hops", "bits")
 VARIABLES_OF_A_ROUND = ("sender", "receiver", "gain", "receiver_noise", "joules")
 TABLES_OF_A_ROUND = ("sending_", "receiving_")  # which of them a method has, its account says
+METRICS = frozenset(
+    (
+        *("seed", "epoch", "node", *SHAPES, *RADIO_METRICS),
+        *(f"{model}_{kind}" for model in ("own", "published") for kind in ("loss", "accuracy", "distance")),
+    )
+)
+WORDS = {  # of run.json, by section
+    "": frozenset(
+        (
+            *("name", "algorithm", "settings", "rounds", "problem", "epochs", "channel_uses_per_epoch", "setup_uses"),
+            *("seeds", "precision", "privacy", "versions", "machine", "commit", "start_loss", "seconds"),
+            "data_commitment",
+        )
+    ),
+    "problem": frozenset(("kind", "nodes", "dim", "names")),
+    "privacy": frozenset(
+        (
+            *("epsilon", "delta", "unit", "records_per_person", "against", "basis", "caveat", "weaker", "assumptions"),
+            *("noise_source", "settings_chosen", "note"),
+        )
+    ),
+    "seconds": frozenset(("compiling", "training", "all")),
+    "machine": frozenset(("system", "kind", "cores")),
+}
 
 
 def require_known(run: Result, ledger: Ledger, methods: Sequence[Method] = ()) -> None:
@@ -46,6 +75,21 @@ def require_known(run: Result, ledger: Ledger, methods: Sequence[Method] = ()) -
             ledger.refuse(f"has {name[:60]}, which means nothing here")
         if ledger.data[name].attrs:
             ledger.refuse(f"has words beside {name[:60]}, which mean nothing here")
+
+
+def require_coins_unseen(run: Result, ledger: Ledger) -> None:
+    """Beside secret coins nothing is written that has no meaning here: neither in metrics nor in run.json."""
+    if ledger.text("law") != "sampled gaussian":
+        return
+    for name in sorted(map(str, run.metrics.variables)):
+        if name not in METRICS:
+            refuse(ledger.run, f"the metrics have {name[:60]}, which may tell of coins that must stay secret")
+    for section, known in WORDS.items():
+        words = run.info.get(section, {}) if section else run.info
+        for name in sorted(map(str, words)):
+            if name not in known:
+                place = f"{section}.{name}" if section else name
+                refuse(ledger.run, f"run.json says its {place[:60]}, which may tell of coins that must stay secret")
 
 
 def _settings(run: Result, ledger: Ledger, methods: Sequence[Method]) -> set[str]:

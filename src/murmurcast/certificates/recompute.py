@@ -17,7 +17,7 @@ from murmurcast.algorithms.account import TOLERANCE, records_per_person
 from murmurcast.algorithms.data_account import mu_before
 from murmurcast.algorithms.method import Method
 from murmurcast.certificates.data import assumed_of_data
-from murmurcast.certificates.known import require_known
+from murmurcast.certificates.known import require_coins_unseen, require_known
 from murmurcast.certificates.ledger import LARGEST_NUMBER, Ledger, refuse, said
 from murmurcast.certificates.power import power_sent, require_noise_sent, require_silence
 from murmurcast.certificates.radio import is_over_radio, require_radio
@@ -98,6 +98,7 @@ def account_of(run: Result, methods: Sequence[Method] = (), rebuild: Rebuild = n
     if not {"costs more", "costs less"}.isdisjoint(account.verdicts):  # there is nothing worse to say of it
         return account
     require_known(run, ledger, methods)
+    require_coins_unseen(run, ledger)
     if account.reason:
         return account
     method = _method(ledger, methods)

@@ -98,6 +98,7 @@ def facts_of_section(data: Mapping[str, Any], problem: Mapping[str, Any]) -> Dat
     if problem.get("kind") == "ridge" or (own and problem.get("loss") == "squared-error"):
         origin, classes = "values", 0
     maps = [one for one in data["features"] if isinstance(one, Mapping)] if _has_maps(data) else []
+    pinned = [str(one.get("sha256", "")) for one in maps if "map" in one]
     return DataFacts(
         str(kind),
         origin,
@@ -106,6 +107,7 @@ def facts_of_section(data: Mapping[str, Any], problem: Mapping[str, Any]) -> Dat
         own,
         features=tuple(words_of_section(one) for one in maps),
         declared=tuple((str(one["map"]), str(one.get("declared", ""))) for one in maps if "map" in one),
+        features_sha256=" ".join(pinned) if all(pinned) else "",
     )
 
 
@@ -182,7 +184,16 @@ def _about_features(facts: DataFacts) -> list[str]:
     """A line on maps of the house, and one for every map of the user's own."""
     ours = [name for name in facts.features if not name.startswith("own(")]
     lines = [f"the features {', '.join(ours)} were chosen without looking at the records"] if ours else []
-    return lines + [f'the feature map {name} is declared free of data: "{words}"' for name, words in facts.declared]
+    hashes = facts.features_sha256.split() or [""] * len(facts.declared)
+    return lines + [
+        f'the feature map {name} is declared free of data: "{words}"{_fingerprint(sha256)}'
+        for (name, words), sha256 in zip(facts.declared, hashes, strict=True)
+    ]
+
+
+def _fingerprint(sha256: str) -> str:
+    """What shows a map that changes with the data: whoever has other data can compare."""
+    return f"; its answers to public rows have SHA-256 {sha256}, whatever the data" if sha256 else ""
 
 
 def _rule(facts: DataFacts) -> str:

@@ -9,7 +9,7 @@ is transformed by the released statistics too, never by its own.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -50,6 +50,15 @@ class FirstReleases:
         for statistic in self.averages:
             found = self.step(statistic, found)
         return found
+
+    def average(self, statistic: Statistic, rows: Sequence[Features]) -> FloatArray:
+        """What everybody makes of all nodes' releases, each of its own rows [examples, features]."""
+        noise = self.noise[statistic]
+        released = (
+            weight * release(statistic, held, float(std), self.seed, node)
+            for node, (weight, held, std) in enumerate(zip(self.weights, rows, noise, strict=True))
+        )
+        return np.asarray(sum(released))
 
     def step(self, statistic: Statistic, features: Features) -> Features:
         """One step of `apply`, by one statistic."""
@@ -92,11 +101,8 @@ def with_first_releases(
     for statistic in STATISTICS:
         if statistic not in noise:
             continue
-        average = sum(
-            weight * release(statistic, features[held], float(std), seed, node)
-            for node, (weight, held, std) in enumerate(zip(weights, partition.rows, noise[statistic], strict=True))
-        )
-        first = replace(first, averages={**first.averages, statistic: np.asarray(average)})
+        average = first.average(statistic, [features[held] for held in partition.rows])
+        first = replace(first, averages={**first.averages, statistic: average})
         features = first.step(statistic, features)
     test = first.apply(data.test_features)
     for part in (features, test):

@@ -223,6 +223,11 @@ class Experiment(Section):
         return (*lines, PLAIN_BOUND) if batches and plain else lines
 
     @property
+    def has_maps(self) -> bool:
+        """Whether [data] names feature maps, which may need libraries that are not installed everywhere."""
+        return self.data is not None and isinstance(self.data.features, list)
+
+    @property
     def has_own_maps(self) -> bool:
         """Whether [data] names a feature map of the user's own: building the data then runs its code."""
         maps = None if self.data is None else self.data.features

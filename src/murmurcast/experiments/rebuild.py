@@ -16,16 +16,16 @@ import numpy as np
 from murmurcast._files import UNREADABLE
 from murmurcast._progress import quiet
 from murmurcast.algorithms import registry
-from murmurcast.algorithms.data_account import sampling_of
 from murmurcast.certificates.ledger import refuse
-from murmurcast.certificates.read import read
 from murmurcast.certificates.rebuilt import NO_EXPERIMENT, Rebuilt
 from murmurcast.errors import Error
 from murmurcast.experiments import load as experiment_files
 from murmurcast.experiments.build import Experiment
 from murmurcast.experiments.network import build_network
 from murmurcast.experiments.problem import names_own_code
+from murmurcast.planning.preprocess import first_noise
 from murmurcast.planning.setup import ClippedGradients
+from murmurcast.problems.sampling import sampling
 from murmurcast.runs.labelled import Labelled, Variable
 from murmurcast.runs.result import Result
 
@@ -34,11 +34,14 @@ if TYPE_CHECKING:
     from murmurcast.data.partition import Partition
     from murmurcast.network.graph import Network
     from murmurcast.planning.setup import ProblemFacts
+    from murmurcast.privacy.first_releases import Rows
     from murmurcast.problems.base import Problem
     from murmurcast.radio.settings import Radio
     from murmurcast.radio.trace import ChannelTrace
+    from murmurcast.runs.record import FurtherEntries
 
 _OURS = ("network", "privacy")  # a text with one of these sections is an experiment, and not notes of one's own
+_MADE_HERE = ("digits", "least-squares", "logistic")  # sets that are at hand wherever the package is
 _MAX_ENTRIES = 10**8  # numbers of a set that is made up anew
 _MAX_FILE_BYTES = 2 * 2**30  # unpacked, of a file of data
 
@@ -97,7 +100,7 @@ class Rebuilder(NamedTuple):
             if found.partition is not None:
                 needed = (f"the model's metrics are as the run says: {found.why_not}",)
             return Rebuilt(
-                ledger=_without_problem(experiment, algorithm, facts),
+                ledger=_without_problem(experiment, run, algorithm, facts, found.partition),
                 info=_told(algorithm),
                 evaluated=_evaluated(experiment, algorithm),
                 uses=algorithm.channel_uses,
@@ -121,7 +124,7 @@ class Rebuilder(NamedTuple):
     def _problem(self, experiment: Experiment, run: Result, nodes: int) -> _Found:
         """What is learnt, where its data is at hand."""
         name = None if experiment.data is None else experiment.data.name
-        if name is None or name in ("digits", "least-squares", "logistic"):
+        if name is None or name in _MADE_HERE:
             places = [run.folder or Path()]
         elif name in ("mnist", "fashion-mnist"):
             places = [Path()] if _is_on_this_machine(name) else []
@@ -137,11 +140,11 @@ class Rebuilder(NamedTuple):
                 why = (
                     f"its module, {experiment.problem.module}, is code that a folder names, and is never run by itself"
                 )
-                return _Found(None, why, experiment.build_partition(nodes, places[0]))
+                return _Found(None, why, experiment.build_partition(experiment.network.names or nodes, places[0]))
             return _Found(_of_size(experiment, run).build_problem(nodes, places[0]))
         except Error as problem:
-            if experiment.problem.kind == "model":
-                raise  # its data is there: another model than the run's is no reason to compare less
+            if experiment.problem.kind == "model" or name is None or (name in _MADE_HERE and not experiment.has_maps):
+                raise  # its data is there: what cannot be built of it is no reason to compare less
             return _Found(None, str(problem))
 
     def _place_of(self, name: str, run: Result) -> Path | None:
@@ -244,11 +247,12 @@ def _facts(experiment: Experiment, run: Result, partition: "Partition | None") -
     """What a plan must know of a problem that is not at hand: from file or data, else from the ledger."""
     told: Any = experiment.problem.batch or experiment.privacy.examples_per_node
     if experiment.problem.sampling == "poisson":
+        sizes = np.asarray(run.ledger["records_per_node"]) if partition is None else partition.sizes
         return ClippedGradients(
             clip=experiment.privacy.clip,
             examples_per_node=told,
             dim=run.info["problem"]["dim"],
-            sampled=sampling_of(read(run)),
+            sampled=sampling(told, sizes.astype(np.int64)),
         )
     if told is None and partition is not None:
         told = partition.sizes
@@ -268,13 +272,22 @@ def _algorithm(
     return experiment.build_algorithm(build(problem=problem, network=network, radio=radio))
 
 
-def _without_problem(experiment: Experiment, algorithm: "Algorithm", facts: ClippedGradients) -> Labelled:
+def _without_problem(
+    experiment: Experiment,
+    run: Result,
+    algorithm: "Algorithm",
+    facts: ClippedGradients,
+    partition: "Partition | None",
+) -> Labelled:
     """What the ledger holds that does not come from the problem itself."""
     from murmurcast.runs import record
 
+    joining = record.sampling(facts.sampled)
+    first = record.first_releases(partition) if partition is not None else _first_releases(experiment, run)
     setup, rounds, nodes = algorithm.setup, record.of_rounds(algorithm), algorithm.setup.network.nodes
     batch, privacy = experiment.problem.batch, experiment.privacy
     by_node: dict[str, Any] = {"power": setup.network.power, "sensitivity": setup.sensitivity}
+    by_node |= first.variables | joining.variables
     if facts.examples_per_node is not None:
         by_node["examples_per_node"] = np.broadcast_to(np.asarray(facts.examples_per_node, np.float64), (nodes,))
     attributes = {
@@ -287,11 +300,25 @@ def _without_problem(experiment: Experiment, algorithm: "Algorithm", facts: Clip
         "clipping": experiment.problem.clipping or ("example" if privacy.unit == "record" else "node"),
         "noise_source": privacy.noise_source,
         **({} if batch is None else {"batch": batch}),
-        **({} if experiment.problem.sampling == "fixed" else {"sampling": experiment.problem.sampling}),
+        **first.attributes,
+        **joining.attributes,
         **algorithm.settings,
     }
     variables = {name: Variable(("node",), np.asarray(values)) for name, values in by_node.items()}
     return Labelled(variables | rounds.variables, {}, attributes | rounds.attributes)
+
+
+def _first_releases(experiment: Experiment, run: Result) -> "FurtherEntries":
+    """What nodes released before training, as the budget has it, for numbers of records that the ledger says."""
+    from murmurcast.runs.record import FurtherEntries
+
+    budget = experiment.build_budget()
+    if not budget.first_releases:
+        return FurtherEntries({}, {})
+    rows: Rows = "non-negative" if experiment.data is not None and experiment.data.non_negative else "signed"
+    noise = first_noise(np.asarray(run.ledger["records_per_node"]), budget, rows)
+    attributes = {"first_releases": " ".join(noise), "first_rows": rows, "first_seed": run.info["seeds"][0]}
+    return FurtherEntries(attributes, {f"{name}_noise": values for name, values in noise.items()})
 
 
 def _told(algorithm: "Algorithm") -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Centres and whitens data by what a budget sets aside for it, before anything is planned or trained."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
@@ -35,7 +36,7 @@ def preprocess(data: Partition, budget: Budget, *, rows: Rows = "signed", seed: 
             "the budget sets nothing aside for centring and whitening",
             hint="mc.Budget(..., centring=0.02, whitening=0.10)",
         )
-    return with_first_releases(data, _noise(data, budget, rows), rows=rows, seed=seed)
+    return with_first_releases(data, first_noise(data.sizes, budget, rows), rows=rows, seed=seed)
 
 
 def require_preprocessed(data: object, budget: Budget) -> None:
@@ -50,7 +51,7 @@ def require_preprocessed(data: object, budget: Budget) -> None:
         )
     if first is None or not isinstance(data, Partition):
         return
-    expected = _noise(data, budget, first.rows)
+    expected = first_noise(data.sizes, budget, first.rows)
     if not all(np.allclose(first.noise[name], expected[name], rtol=_SAME, atol=0) for name in expected):
         raise Error(
             "the data was centred or whitened for another budget, with other noise",
@@ -58,9 +59,16 @@ def require_preprocessed(data: object, budget: Budget) -> None:
         )
 
 
-def _noise(data: Partition, budget: Budget, rows: Rows) -> dict[Statistic, FloatArray]:
-    sizes, together = data.sizes.astype(np.float64), budget.records_per_person
+def first_noise(sizes: ArrayLike, budget: Budget, rows: Rows) -> dict[Statistic, FloatArray]:
+    """[nodes] standard deviation of every node's noise, by statistic, as the budget's shares have it.
+
+    Args:
+        sizes: [nodes] how many rows every node has.
+        budget: Sets shares of mu^2 aside.
+        rows: Whether entries may be negative.
+    """
+    examples, together = np.asarray(sizes, np.float64), budget.records_per_person
     return {
-        name: np.asarray(sensitivity(name, rows, budget.unit, sizes, together) / mu)
+        name: np.asarray(sensitivity(name, rows, budget.unit, examples, together) / mu)
         for name, mu in budget.first_releases.items()
     }

@@ -123,7 +123,7 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         by_node[f"promised_mu_against_{part.against.replace(' ', '_')}"] = mu_of(part)
     if problem.examples_per_node is not None:
         by_node["examples_per_node"] = problem.examples_per_node
-    first, joining = first_releases(problem), sampling(problem)
+    first, joining = first_releases(getattr(problem, "data", None)), sampling(getattr(problem, "sampled", None))
     by_node |= first.variables | joining.variables
     variables = {name: Variable(("node",), np.asarray(values)) for name, values in by_node.items()}
     attributes = {
@@ -161,9 +161,8 @@ class FurtherEntries(NamedTuple):
     variables: dict[str, Any]
 
 
-def first_releases(problem: Problem) -> FurtherEntries:
+def first_releases(partition: object) -> FurtherEntries:
     """The constants of what nodes released before training; nothing where they did not."""
-    partition = getattr(problem, "data", None)
     if not isinstance(partition, Partition) or partition.first is None:
         return FurtherEntries({}, {})
     first = partition.first
@@ -172,9 +171,8 @@ def first_releases(problem: Problem) -> FurtherEntries:
     return FurtherEntries(attributes, {"records_per_node": partition.sizes.astype(np.float64), **noise})
 
 
-def sampling(problem: Problem) -> FurtherEntries:
+def sampling(found: object) -> FurtherEntries:
     """How records join by secret coins: what is public of it. Neither coins nor realised sizes are ever written."""
-    found = getattr(problem, "sampled", None)
     if not isinstance(found, Sampling):
         return FurtherEntries({}, {})
     sizes = np.asarray(found.sizes, np.float64)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LARGEST_SEED = 2**32 - 1  # a key has 32 bits for it
 LARGEST_NUMBER = 1e100  # of a constant in a ledger: beyond, squares and products leave the numbers
 _BY_NODE = ("seed", "epoch", "node")
-_SHAPES = {
+SHAPES = {
     "own_loss": _BY_NODE,
     "published_loss": _BY_NODE,
     "sent_power": _BY_NODE,
@@ -150,7 +150,7 @@ def require_metrics(metrics: "xr.Dataset", info: dict[str, Any]) -> None:
     if not len(epochs) or epochs[0] < 1 or epochs[-1] > info["epochs"] or (np.diff(epochs) <= 0).any():
         raise Unsound("the metrics are of no epochs, or not in their order")
     metric_names = {str(name): _BY_NODE for name in metrics if str(name).startswith(("own_", "published_"))}
-    for name, dims in (_SHAPES | metric_names).items():
+    for name, dims in (SHAPES | metric_names).items():
         if name not in metrics or metrics[name].dims != dims or metrics[name].dtype.kind not in "fiu":
             raise Unsound(f"the metrics have no {name}, or not one for every {' and '.join(dims)}")
     for name in metric_names:

@@ -165,7 +165,9 @@ def test_own_maps_are_applied_and_leave_name_declaration_and_fingerprint() -> No
     assert facts.declared == ((own.name, DECLARED),)
     assert facts.features_sha256 == own.fingerprint(64)
     lines = assumptions(facts, "record")
-    assert f'the feature map {own.name} is declared free of data: "{DECLARED}"' in lines
+    (line,) = [line for line in lines if "is declared" in line]
+    assert line.startswith(f'the feature map {own.name} is declared free of data: "{DECLARED}"; ')
+    assert facts.features_sha256 in line
     assert "the features unit-norm were chosen without looking at the records" in lines
     require_declared_maps(facts)
     undeclared = DIGITS.with_features([mc.features.Own(function=scaled)]).partition("iid", nodes=3)

@@ -64,11 +64,16 @@ def test_a_convolution_is_that_of_jax() -> None:
         ("mlp", {"hidden": "much"}, "hidden", ""),
         ("mlp", {"activation": "tanhh"}, "activation", "tanh"),
         ("small-cnn", {"image": [8, 9]}, "no image of 8 x 9", "image = "),
+        ("small-cnn", {"image": [64]}, "no image of 64", "image = "),
+        ("small-cnn", {"image": []}, "no image of nothing", "image = "),
+        ("small-cnn", {"image": [4, 4, 2, 2]}, "no image of 4 x 4 x 2 x 2", "image = "),
         ("small-cnn", {"groups": 5}, "cannot be cut into 5 groups", "divide"),
         ("nowhere_at_all:net", {}, "cannot be found: ModuleNotFoundError", "PYTHONPATH"),
         ("math:nothing", {}, "cannot be found: AttributeError", "package.module:name"),
         ("math:pi", {}, "is float, expected a module", "features, outputs"),
         ("math:sqrt", {}, "cannot be made", "features and outputs"),
+        ("builtins:max", {}, "does not say what it takes", "returns a module"),
+        ("operator:truediv", {"c": 1}, "cannot be made", "features and outputs"),
     ],
 )
 def test_what_is_no_module_is_said(name: str, options: dict[str, Any], words: str, hint: str) -> None:
@@ -84,6 +89,7 @@ def test_a_module_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "def net(features, outputs, *, width=2):\n"
         "    return lambda key: eqx.nn.MLP(features, outputs, width, 1, key=key)\n"
         "from flax import linen\nstanding = linen.Dense(10)\n"
+        "def fails(features, outputs):\n    raise KeyError('no such layer')\n"
     )
     (tmp_path / "broken_nets_of_mine.py").write_text("raise RuntimeError('not today')\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -93,5 +99,8 @@ def test_a_module_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert mc.Model(data=data, module=module, loss="cross-entropy").dim == dim
     with pytest.raises(mc.Error, match="takes no options"):
         build("nets_of_mine:standing", width=3)
+    with pytest.raises(mc.Error, match="cannot be made: KeyError: 'no such layer'") as raised:
+        build("nets_of_mine:fails")
+    assert "64 features, 10 outputs" in raised.value.hint
     with pytest.raises(mc.Error, match="RuntimeError: not today"):
         build("broken_nets_of_mine:net")

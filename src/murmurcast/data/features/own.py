@@ -7,7 +7,6 @@ stand in the ledger as a hash: a map that is free of data has the same one whate
 """
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -107,13 +106,7 @@ def named(place: str, declared: str, sha256: str) -> Own:
     module, _, name = place.partition(":")
     if not module or not name:
         raise Error(f'the feature map "{place}" is not a place', hint='write map = "my_module:my_map"')
-    try:
-        function = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as problem:
-        raise Error(
-            f'the feature map "{place}" cannot be imported: {_check.short(problem)}',
-            hint="check the names; the module must be installed, or lie in a folder of PYTHONPATH",
-        ) from None
+    function = _check.own_code(place, "feature map")
     return Own(function=function, data_free=declared, name=place, sha256=sha256)
 
 

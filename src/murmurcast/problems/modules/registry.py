@@ -39,7 +39,21 @@ def build(name: str, dataset: Dataset, options: Mapping[str, Any], seed: int) ->
         )
     _require_options(name, make, options)
     with _seeded(seed):
+        return _made(name, make, dataset, options)
+
+
+def _made(name: str, make: Any, dataset: Dataset, options: Mapping[str, Any]) -> Any:
+    """What a function makes for this set; whatever goes wrong in one that is not ours is said in our words."""
+    try:
         return make(dataset.features.shape[1], outputs_for(dataset), **options)
+    except Error:
+        raise
+    except Exception as problem:  # noqa: BLE001 - their code may fail in any way
+        raise Error(
+            f'the module "{name}" cannot be made: {type(problem).__name__}: {_check.short(problem)}',
+            hint=f"it was called with {dataset.features.shape[1]} features, {outputs_for(dataset)} outputs and the "
+            "options of problem.options: check these, and try it by hand",
+        ) from None
 
 
 def _shipped(name: str) -> Any:
@@ -54,9 +68,16 @@ def _shipped(name: str) -> Any:
 def _require_options(name: str, make: Any, options: Mapping[str, Any]) -> None:
     """The function takes the data's shape and these options."""
     try:
-        inspect.signature(make).bind(1, 1, **options)
+        taken = inspect.signature(make)
+    except (TypeError, ValueError):  # some functions of C have none
+        raise Error(
+            f'"{name}" does not say what it takes, so nobody knows whether it makes modules',
+            hint="write a function in Python that takes features, outputs and options, and returns a module",
+        ) from None
+    try:
+        taken.bind(1, 1, **options)
     except TypeError as problem:
-        known = [one.name for one in inspect.signature(make).parameters.values() if one.kind == one.KEYWORD_ONLY]
+        known = [one.name for one in taken.parameters.values() if one.kind == one.KEYWORD_ONLY]
         raise Error(
             f'the module "{name}" cannot be made: {problem}',
             hint=f"its options are {', '.join(known) or 'none'}; it takes features and outputs before them",

@@ -61,12 +61,13 @@ def small_cnn(
         groups: Of a group norm behind every convolution; 0 leaves it out.
     """
     side = math.isqrt(features)
-    rows, columns, *depth = _check.whole_numbers("image = [28, 28]", image=(side, side) if image is None else image)
-    if len(depth) > 1 or rows * columns * math.prod(depth) != features:
+    sizes = _check.whole_numbers("image = [28, 28]", image=(side, side) if image is None else image)
+    if len(sizes) not in (2, 3) or math.prod(sizes) != features:
         raise Error(
-            f"an example has {features} features, which is no image of {rows} x {columns}",
+            f"an example has {features} features, which is no image of {' x '.join(map(str, sizes)) or 'nothing'}",
             hint="give rows, columns and channels: image = [28, 28], or image = [32, 32, 3]",
         )
+    rows, columns, *depth = sizes
     widths = _check.whole_numbers("channels = [16, 32]", channels=channels)
     for size in (kernel, hidden, outputs, rows, columns, *widths):
         _check.at_least(1, units=size)

@@ -1,0 +1,131 @@
+"""Secret coins, as the auditor looks at them: honest ones of every problem, and every way not to toss them."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import murmurcast as mc
+from murmurcast.audits.audit import audit
+from murmurcast.audits.coins import check_coins, counted_on, unseen
+from murmurcast.audits.verdict import Audit
+from murmurcast.data.partition import Partition
+from murmurcast.privacy.releases import GAUSSIAN, Law, Releases
+from murmurcast.problems.per_example import Example
+from murmurcast.problems.sampling import Sampling
+from murmurcast.problems.softmax import SoftmaxRegression
+from tests.audits import coin_faults as faults
+from tests.conftest import asymmetric_network
+
+BATCH, LEVEL = 12, 5e-7  # the level that an audit leaves to this check
+
+
+def shared(values: bool = False) -> Partition:
+    rule = mc.datasets.QuantitySkew(concentration=4.0, minimum=20)
+    if values:
+        return mc.datasets.least_squares(examples=250, features=5, seed=4).partition(rule, nodes=3, seed=2)
+    return mc.datasets.logistic(examples=250, features=5, classes=3, seed=4).partition(rule, nodes=3, seed=2)
+
+
+def problem(kind: type[SoftmaxRegression] = SoftmaxRegression, **options: Any) -> SoftmaxRegression:
+    return kind(data=shared(), clip=0.3, **{"l2": 0.01, "batch": BATCH, "sampling": "poisson", **options})
+
+
+def claimed(one: Any) -> Sampling:
+    found = one.sampled
+    assert isinstance(found, Sampling)
+    return found
+
+
+def own_loss(w: jax.Array, example: Example) -> jax.Array:
+    return jnp.square(jnp.tanh(jnp.dot(w, example.features)) - example.target)
+
+
+def honest(kind: str) -> Any:
+    coins: dict[str, Any] = {"clip": 0.3, "l2": 0.01, "batch": BATCH, "sampling": "poisson"}
+    if kind == "ridge":
+        return mc.RidgeRegression(data=shared(values=True), **coins)
+    if kind == "network":
+        return mc.Model(data=shared(), module=mc.modules.mlp(5, 3, hidden=(4,)), loss="cross-entropy", **coins)
+    if kind == "own loss":
+        return mc.Model(data=shared(), initialise=lambda _: jnp.ones(5), loss=own_loss, **coins)
+    return problem()
+
+
+@pytest.mark.parametrize("kind", ["softmax", "ridge", "network", "own loss"])
+def test_honest_coins_are_accused_of_nothing(kind: str) -> None:
+    one = honest(kind)
+    (check,) = check_coins(one, claimed(one), LEVEL)
+    assert not check.refutes
+    assert check.tests == 10  # of two nodes: how many, how spread, and three places
+    assert check.probability > 1e-3
+
+
+def test_probabilities_of_honest_coins_are_those_of_chance() -> None:
+    one = problem()
+    found = [check_coins(one, claimed(one), LEVEL, seed)[0].probability for seed in range(4)]
+    assert min(found) > 1e-3
+    assert len(set(found)) == len(found)
+
+
+def test_coins_of_probability_1_are_looked_at_too() -> None:
+    data = shared()
+    one = SoftmaxRegression(data=data, clip=0.3, batch=int(data.sizes.min()), sampling="poisson")
+    (check,) = check_coins(one, claimed(one), LEVEL)
+    assert check.tests == 9  # where all join, how many do does not vary
+    assert not check.refutes
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (faults.JoinsMoreOften, "join an epoch on average"),
+        (faults.FixedSize, "have within"),
+        (faults.DividesByThoseWhoJoined, "have within"),
+        (faults.FirstRecordsJoin, "record 0 of the node"),
+        (faults.SameCoinsAlways, ""),
+        (faults.LastRecordAlwaysJoins, "joins 1000 of 1000 epochs"),
+    ],
+)
+def test_coins_that_are_not_as_claimed_are_caught(kind: type[SoftmaxRegression], words: str) -> None:
+    one = problem(kind)
+    (check,) = check_coins(one, claimed(one), LEVEL)
+    assert check.refutes
+    assert words in check.worst
+
+
+def verdict_on(one: SoftmaxRegression) -> Audit:
+    budget = mc.Budget(epsilon=1.0, unit="record")
+    schedule = mc.Schedule(epochs=4, step=0.3, noise_timing="aligned", decay="constant")
+    plan = mc.plan(asymmetric_network(3, 3), one, budget, schedule, z="perron")
+    return audit(mc.power_controlled(plan), one, runs=50)
+
+
+def test_an_audit_finds_batches_of_a_fixed_size_under_a_promise_that_counts_on_coins() -> None:
+    found = verdict_on(problem(faults.FixedSize))
+    assert found.verdict == "FALSIFIED"
+    (line,) = found.falsified_by
+    assert line.startswith("a check of coins: ")
+
+
+@pytest.mark.slow
+def test_an_audit_looks_at_coins_where_the_promise_counts_on_them() -> None:
+    found = verdict_on(problem())
+    assert found.verdict == "not falsified"
+    assert found.checks[-1].name == "coins"
+    assert "coins" in dict(found.summary)["Noise"]
+    plain = verdict_on(problem(sampling="fixed"))
+    assert all(check.name != "coins" for check in plain.checks)
+
+
+def test_where_no_promise_counts_on_coins_there_is_nothing_to_look_at() -> None:
+    one, ratio = problem(), np.zeros((2, 3))
+    coins = Releases(Law("sampled gaussian", rates=(0.1,) * 3), ratio, "everybody")
+    assert counted_on((coins,), claimed(one)) == claimed(one)
+    assert counted_on((coins._replace(law=GAUSSIAN),), claimed(one)) is None
+    assert check_coins(one, None, LEVEL) == ()
+    assert unseen(None, ()) == ()
+    assert unseen(claimed(one), check_coins(one, claimed(one), LEVEL)) == ()
+    assert "coins" in unseen(claimed(one), ())[0]
