@@ -15,6 +15,7 @@ from murmurcast.audits.attack import BOUNDS, Attack, Promise, judge
 from murmurcast.audits.canaries import Numbers
 from murmurcast.audits.claims import takes_private_gradients
 from murmurcast.audits.following import bytes_of_following
+from murmurcast.audits.noise_checks import Check
 from murmurcast.audits.verdict import Audit
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
@@ -22,6 +23,7 @@ from murmurcast.planning.setup import Setup
 from murmurcast.privacy.conversion import EXACT, curve_of, mu_of
 from murmurcast.privacy.releases import Adversary, Releases
 from murmurcast.problems.base import Problem
+from murmurcast.problems.sampling import Sampling
 from murmurcast.runs.record import Precision, claimed, strongest_mu
 from murmurcast.runs.require import require_algorithm, require_clip, require_planned_for, require_settings
 
@@ -112,10 +114,8 @@ def audit(
     attacks = _attacks(gathered, promises, algorithm, 1 - half / (BOUNDS * MAX_ATTACKS * len(targets)), seed)
     chosen.on_stage("looking at the noise")
     noise = gathered.following if np.isfinite(promised).all() else None
-    first = first_releases.check_first_releases(getattr(problem, "data", None), half * _FOR_OTHERS)
-    counted_on = coins.counted_on(claims, setup.sampling)
-    joining = coins.check_coins(problem, counted_on, half * _FOR_OTHERS, seed)
-    left = half * (1 - _FOR_OTHERS * len((*first, *joining)))
+    others, not_looked_at = _look_elsewhere(problem, coins.counted_on(claims, setup.sampling), half, seed)
+    left = half * (1 - _FOR_OTHERS * len(others))
     checks = () if noise is None else noise_checks.check_noise(noise, planted, 1 - left)
     chosen.on_stage("trying hostile data")
     hostile = clipping.try_hostile_data(problem, setup.budget.unit, _point(algorithm), seed)
@@ -131,12 +131,21 @@ def audit(
         promises=tuple(sorted((each[0] for each in promises), key=lambda one: -one.mu)),
         weaker=_weaker(promises),
         attacks=attacks,
-        checks=(*checks, *first, *joining),
+        checks=(*checks, *others),
         cut_caught=0.0 if noise is None else noise_checks.smallest_cut_of_size(noise, 1 - half),
         hostile=hostile,
-        unseen=(*unseen, *hostile.unseen, *(_FIRST_UNSEEN for _ in first), *coins.unseen(counted_on, joining)),
+        unseen=(*unseen, *hostile.unseen, *not_looked_at),
         warnings=() if members is None or gathered.together else (_deaf(algorithm, members),),
     )
+
+
+def _look_elsewhere(
+    problem: Problem, counted_on: Sampling | None, half: float, seed: int
+) -> tuple[tuple[Check, ...], tuple[str, ...]]:
+    """Checks of releases before training and of coins, and what they leave unseen."""
+    first = first_releases.check_first_releases(getattr(problem, "data", None), half * _FOR_OTHERS)
+    joining = coins.check_coins(problem, counted_on, half * _FOR_OTHERS, seed)
+    return (*first, *joining), (*(_FIRST_UNSEEN for _ in first), *coins.unseen(counted_on, joining))
 
 
 def _point(algorithm: Algorithm) -> clipping.Point:
