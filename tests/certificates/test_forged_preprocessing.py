@@ -37,7 +37,7 @@ epochs = 4
 noise_timing = "aligned"
 [data]
 {data}
-partition = {{kind = "quantity", concentration = 4.0, minimum = 20}}
+partition = "iid"
 [problem]
 batch = 10
 sampling = "poisson"
@@ -61,8 +61,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run_of(folder: Path, data: str = MADE_UP, privacy: str = "", problem: str = "") -> Result:
-    (folder / "my.toml").write_text(FILE.format(data=data, privacy=privacy, problem=problem))
+def run_of(folder: Path, data: str = MADE_UP, privacy: str = "", problem: str = "", text: str = FILE) -> Result:
+    (folder / "my.toml").write_text(text.format(data=data, privacy=privacy, problem=problem))
     experiment = mc.load(folder / "my.toml")
     built = experiment.build(folder)
     return mc.run(built.algorithm, built.problem, options=mc.RunOptions(experiment=experiment.as_toml()))
@@ -134,8 +134,8 @@ def test_without_the_data_what_follows_from_sizes_shows_and_sizes_are_named_as_t
 
 def test_an_experiment_that_cannot_be_built_is_no_reason_to_compare_less(folder: Path) -> None:
     """Made-up data is always at hand: a partition that fails there led to no run."""
-    run = run_of(folder)
-    assert '"quantity"' in run.experiment
+    uneven = '{{kind = "quantity", concentration = 4.0, minimum = 20}}'
+    run = run_of(folder, text=FILE.replace("poisson", "fixed").replace('"iid"', uneven))
     broken = run.experiment.replace("minimum = 20", "minimum = 2000")
     assert broken != run.experiment
     with pytest.raises(Altered, match="leads to no such run"):

@@ -37,7 +37,7 @@ TABLES_OF_A_ROUND = ("sending_", "receiving_")  # which of them a method has, it
 METRICS = frozenset(
     (
         *("seed", "epoch", "node", *SHAPES, *RADIO_METRICS),
-        *(f"{model}_{kind}" for model in ("own", "published") for kind in ("loss", "accuracy", "distance")),
+        *(f"{model}_{kind}" for model in ("own", "published", "mean") for kind in ("loss", "accuracy", "distance")),
     )
 )
 WORDS = {  # of run.json, by section
