@@ -188,7 +188,7 @@ def _of_node(data: Data, place: int) -> Data:
 
 def _exchanged(mine: jax.Array, other: jax.Array, at: int) -> jax.Array:
     """An array of a node with the entry of one record from its other world."""
-    return mine if mine.ndim == 0 else mine.at[at].set(other[at])
+    return mine if mine.ndim == 0 else jnp.asarray(mine.at[at].set(other[at]))
 
 
 def _apart(problem: Problem, keys: jax.Array, model: jax.Array, one: Data, other: Data) -> jax.Array:
@@ -196,7 +196,7 @@ def _apart(problem: Problem, keys: jax.Array, model: jax.Array, one: Data, other
 
     def difference(key: jax.Array) -> jax.Array:
         first, second = (problem.gradient_at_public(model, mine, key) for mine in (one, other))
-        return jnp.linalg.norm(jnp.ravel(first - second))
+        return jnp.asarray(jnp.linalg.norm(jnp.ravel(first - second)))
 
     found: jax.Array = jax.lax.map(difference, keys, batch_size=_AT_ONCE)
     return found
