@@ -9,6 +9,7 @@ from murmurcast._check import FloatArray
 from murmurcast.audits import bounds, one_run
 from murmurcast.audits.evidence import Evidence
 from murmurcast.audits.guessing import Guesses, Numbers, guess
+from murmurcast.privacy import best_guess
 from murmurcast.privacy.releases import ADVERSARIES, Adversary
 
 FALSE_POSITIVE_RATES = (0.1, 0.01, 0.001)
@@ -36,6 +37,7 @@ class Promise(NamedTuple):
         epsilon_whole: For the largest change that one unit can make.
         delta: At which every epsilon is meant.
         against: From whom it is hidden.
+        coins: Whether it counts on records that join by secret coins; mu is then that of the plain bound.
     """
 
     target: int
@@ -45,6 +47,7 @@ class Promise(NamedTuple):
     epsilon_whole: float
     delta: float
     against: Adversary = "everybody"
+    coins: bool = False
 
 
 class Attack(NamedTuple):
@@ -61,7 +64,8 @@ class Attack(NamedTuple):
         epsilon_by_counts: At least this, by Clopper-Pearson bounds of false and true positives.
         epsilon_one_run: At least this, by the bound for many canaries in one run, whatever ties them together.
         true_positives: Rates at `FALSE_POSITIVE_RATES`; None where there are too few canaries to tell.
-        caught_from: The largest share of the noise's std that would have been caught; 0 where no cut would.
+        caught_from: The largest share of the noise's std that would have been caught; 0 where no cut would, and where
+            the promise counts on coins, of which that is not known.
         mu_promised: What it may show at most, having what it has.
         epsilon_promised: The same, at delta.
         curve: True-positive rates at `CURVE`, to draw.
@@ -123,10 +127,23 @@ def judge(
         promise = _held_against(one.against, promises)
         if promise is None:
             continue
-        limit = one.part * promise.mu
-        shown = _attack(who, one, guess(one, signs, seed), promise._replace(mu=limit), confidence)
-        attacks.append(shown._replace(epsilon_promised=promise.epsilon if one.part == 1 else epsilon_at(limit)))
+        limit = _for_part(promise, one.part, epsilon_at)
+        attacks.append(_attack(who, one, guess(one, signs, seed), limit, confidence))
     return tuple(attacks)
+
+
+def _for_part(promise: Promise, part: float, epsilon_at: EpsilonAt) -> Promise:
+    """What is promised for readings that have this part of the mu of all.
+
+    Coins hide one epoch less than as much mu in many: where they are counted on, what holds for all readings holds for
+    a part of them. As that is less than mu says, guesses are held against it too.
+    """
+    mu = part * promise.mu
+    if not promise.coins:
+        return promise._replace(mu=mu, epsilon=promise.epsilon if part == 1 else epsilon_at(mu))
+    return promise._replace(
+        mu=min(mu, float(bounds.mu_of_guess(best_guess.of_epsilon(promise.epsilon, promise.delta))))
+    )
 
 
 def _held_against(adversary: Adversary, promises: tuple[Promise, ...]) -> Promise | None:
@@ -147,6 +164,8 @@ def _attack(who: str, evidence: Evidence, guesses: Guesses, promise: Promise, co
     best: Literal["matched", "learned"] = "learned" if shown["learned"] > shown["matched"] else "matched"
     # Of what the attack reaches a lower bound: what is stated about power must hold, too.
     reached = float(bounds.mu_lower_bound(right["matched"], trials["matched"], _SURE_OF_POWER))
+    # Who takes part by coins is guessed no better than they let, however small the noise: nothing is stated there.
+    caught_from = 0.0 if promise.coins else bounds.smallest_cut(reached, promise.mu, trials["matched"], confidence)
     statistic = guesses.better()
     choose, count = ((statistic[which], guesses.signs[which]) for which in (split.choosing, split.counting))
     threshold = bounds.best_threshold(*_by_world(*choose), delta, confidence)
@@ -161,7 +180,7 @@ def _attack(who: str, evidence: Evidence, guesses: Guesses, promise: Promise, co
         epsilon_by_counts=bounds.counted(threshold, *_by_world(*count), delta, confidence).epsilon,
         epsilon_one_run=one_run.measure(choose, count, delta, confidence).epsilon,
         true_positives=tuple(_true_positives(*count, rate) for rate in FALSE_POSITIVE_RATES),
-        caught_from=bounds.smallest_cut(reached, promise.mu, trials["matched"], confidence),
+        caught_from=caught_from,
         mu_promised=promise.mu,
         epsilon_promised=promise.epsilon,
         curve=tuple(map(float, _rates(*_by_world(*count), CURVE))),

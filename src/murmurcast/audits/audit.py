@@ -20,7 +20,7 @@ from murmurcast.audits.verdict import Audit
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
 from murmurcast.planning.setup import Setup
-from murmurcast.privacy.conversion import EXACT, curve_of, mu_of
+from murmurcast.privacy.conversion import EXACT, Curve, curve_of, mu_of
 from murmurcast.privacy.releases import Adversary, Releases
 from murmurcast.problems.base import Problem
 from murmurcast.problems.sampling import Sampling
@@ -172,10 +172,12 @@ def promises_to(algorithm: Algorithm, claims: tuple[Releases, ...], target: int,
 
 
 def _promise(algorithm: Algorithm, target: int, share: float, mu: float, against: Adversary) -> Promise:
-    limit, delta = float(share) * mu, algorithm.setup.budget.delta
-    return Promise(
-        target, float(share), limit, epsilon_of_mu(algorithm, limit), epsilon_of_mu(algorithm, mu), delta, against
-    )
+    curve, delta = _curve_for(algorithm, target), algorithm.setup.budget.delta
+    limit = float(share) * mu
+    if curve.sampled and np.isfinite(mu):  # coins hide the steps alone: what was released before stays as it is
+        limit = float(curve.total_mu(share * np.sqrt(max(mu**2 - curve.spent**2, 0.0))))
+    small, whole = (float(curve.epsilon(one, delta)) if np.isfinite(one) else np.inf for one in (limit, mu))
+    return Promise(target, float(share), limit, small, whole, delta, against, bool(curve.sampled))
 
 
 def _weaker(promises: list[tuple[Promise, ...]]) -> tuple[Promise, ...]:
@@ -187,8 +189,17 @@ def epsilon_of_mu(algorithm: Algorithm, mu: float) -> float:
     """What a mu comes to at the budget's delta, by the curve of the noise that is claimed."""
     if not np.isfinite(mu):
         return np.inf
-    curve = curve_of(algorithm.releases[0]) if algorithm.releases else EXACT
-    return float(curve.epsilon(mu, algorithm.setup.budget.delta))
+    return float(_curve(algorithm).epsilon(mu, algorithm.setup.budget.delta))
+
+
+def _curve(algorithm: Algorithm) -> Curve:
+    return curve_of(algorithm.releases[0]) if algorithm.releases else EXACT
+
+
+def _curve_for(algorithm: Algorithm, target: int) -> Curve:
+    """That of one node: of sampled releases every node has its own."""
+    curve = _curve(algorithm)
+    return curve._replace(sampled=curve.sampled[target : target + 1])
 
 
 def _cost_of(setup: Setup) -> FloatArray:

@@ -143,7 +143,12 @@ def mu_lower_bound(right: ArrayLike, trials: int, confidence: float = 0.95) -> F
         trials: Guesses in all.
         confidence: Of the bound.
     """
-    return np.asarray(2 * norm.ppf(np.maximum(clopper_pearson_lower(right, trials, confidence), 0.5)))
+    return mu_of_guess(np.maximum(clopper_pearson_lower(right, trials, confidence), 0.5))
+
+
+def mu_of_guess(chance: ArrayLike) -> FloatArray:
+    """The mu of Gaussian DP under which a world that was drawn evenly is guessed with this chance, at best."""
+    return np.asarray(2 * norm.ppf(chance))
 
 
 def smallest_cut(mu_reached: float, mu_allowed: float, trials: int, confidence: float, power: float = 0.9) -> float:

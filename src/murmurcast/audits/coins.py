@@ -7,7 +7,7 @@ that of a batch of a fixed size, or of a sum that is divided by how many joined,
 alone, gradients differ when it joined: at no place more often than the coin falls.
 """
 
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,9 +27,11 @@ from murmurcast.problems.sampling import Sampling
 
 NAME = "coins"
 _EPOCHS = 1000  # that are tried
-_AT_ONCE = 50  # a divisor: another size for the last ones would be another program
+_AT_ONCE = (50, 20, 5, 1)  # divisors: another size for the last ones would be another program
+_MAX_BYTES = 2**29  # of records' gradients that are held at once
 _CENTRAL = 0.5  # probability, at least, of the sizes that are counted as near the expected one
 _JOINED = 1e-3  # of one record's share: less is rounding
+_TOLD_APART = 0.1  # of a gradient: where two records' differ by less, float32 could not count who joined
 _POINT = 0.1  # the size of the model at which gradients are taken
 
 
@@ -76,12 +78,13 @@ def check_coins(problem: Problem, claimed: Sampling | None, level: float, seed: 
     keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), _EPOCHS)
     copies = _copies(problem, partition, claimed, rng)
     # Arguments, not constants of the program: then one compiled program serves all systems of a size.
-    compiled = jax.jit(lambda *given: _apart(copies.problem, *given))
+    at_once = _at_once(problem, claimed, partition)
+    compiled = jax.jit(lambda *given: _apart(copies.problem, at_once, *given))
     chances: list[tuple[float, str]] = []
     for place in range(len(copies.sizes)):
         share = copies.share(place, model) / claimed.batch
         if not share > 0:
-            return ()  # the loss looks at no record
+            return ()
         chances += _chances(copies.node(place, claimed, rng), partial(compiled, keys, model), share)
     least, words = min(chances)
     probability = min(1.0, least * len(chances))
@@ -144,13 +147,22 @@ class _Copies(NamedTuple):
         return _Node(size, claimed.rates[claimed.sizes.index(size)], (one, other), changed)
 
     def share(self, place: int, model: jax.Array) -> float:
-        """How far the mean gradient of all records lies from that of the other world: as far as one record's."""
+        """How far the mean gradient of all records lies from that of the other world: as far as one record's.
+
+        0 where that is too little to count by, as under a loss that looks at no record, or where coins cannot be left.
+        """
         key = jax.random.key(0)
-        one, other = (_without_coins(each) for each in (self.problem, self.other))
-        first, second = (
-            each.gradient_at_public(model, _of_node(each.local_data(), place), key) for each in (one, other)
+        found = []
+        for each in (self.problem, self.other):
+            plain = _without_coins(each)
+            if plain is None:
+                return 0.0
+            found.append(jnp.ravel(plain.gradient_at_public(model, _of_node(plain.local_data(), place), key)))
+        apart, size = (
+            float(jnp.linalg.norm(found[0] - found[1])),
+            float(jnp.linalg.norm(jnp.stack(found), axis=1).max()),
         )
-        return float(jnp.linalg.norm(jnp.ravel(first - second)))
+        return apart if apart > _TOLD_APART * size else 0.0
 
 
 def _copies(problem: Problem, partition: Partition, claimed: Sampling, rng: np.random.Generator) -> _Copies:
@@ -177,8 +189,15 @@ def _shared_out(partition: Partition, record: NDArray[np.float32], target: float
 
 
 def _without_coins(problem: Any) -> Any:
-    """The same problem where all records join."""
-    return replace(problem, batch=None, sampling="fixed")
+    """The same problem where all records join; None where a problem of somebody's own does not say how."""
+    known = {field.name for field in fields(problem)} if is_dataclass(problem) else set()
+    return replace(problem, batch=None, sampling="fixed") if {"batch", "sampling"} <= known else None
+
+
+def _at_once(problem: Problem, claimed: Sampling, partition: Partition) -> int:
+    """Of how many epochs gradients are taken together: every record that joins may have one as long as the model."""
+    each = 4 * claimed.room * (problem.dim + partition.dataset.features.shape[1])
+    return next((count for count in _AT_ONCE if count * each <= _MAX_BYTES), 1)
 
 
 def _of_node(data: Data, place: int) -> Data:
@@ -191,12 +210,12 @@ def _exchanged(mine: jax.Array, other: jax.Array, at: int) -> jax.Array:
     return mine if mine.ndim == 0 else jnp.asarray(mine.at[at].set(other[at]))
 
 
-def _apart(problem: Problem, keys: jax.Array, model: jax.Array, one: Data, other: Data) -> jax.Array:
+def _apart(problem: Problem, at_once: int, keys: jax.Array, model: jax.Array, one: Data, other: Data) -> jax.Array:
     """[epochs] how far apart the gradients of two worlds lie, the coins being the same in both."""
 
     def difference(key: jax.Array) -> jax.Array:
         first, second = (problem.gradient_at_public(model, mine, key) for mine in (one, other))
         return jnp.asarray(jnp.linalg.norm(jnp.ravel(first - second)))
 
-    found: jax.Array = jax.lax.map(difference, keys, batch_size=_AT_ONCE)
+    found: jax.Array = jax.lax.map(difference, keys, batch_size=at_once)
     return found
