@@ -5,14 +5,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import murmurcast as mc
 from murmurcast.audits import canaries, replay
-from murmurcast.audits.audit import audit
+from murmurcast.audits.attack import Promise, _for_part
+from murmurcast.audits.audit import audit, promises_to
 from murmurcast.audits.first_releases import check_first_releases
 from murmurcast.data import preprocessing
 from murmurcast.data.partition import Partition
-from murmurcast.privacy import gaussian
+from murmurcast.privacy import gaussian, sampling
+from murmurcast.privacy.conversion import curve_of, mu_of
+from murmurcast.privacy.sampling import Part
 from tests.conftest import asymmetric_network
 
 
@@ -32,6 +36,51 @@ def system(seed: int = 0, epsilon: float = 1.0, rate: float = 0.2, **options: An
     problem = mc.SoftmaxRegression(data=data, clip=0.5, l2=0.05, batch=batch, sampling="poisson")
     schedule = mc.Schedule(epochs=6, step=0.3, noise_timing="aligned", decay="constant")
     return mc.plan(asymmetric_network(seed, 3), problem, of, schedule, z="perron"), problem
+
+
+def never(mu: float) -> float:
+    raise AssertionError(f"asked for a part of what coins hide, by mu {mu}")
+
+
+def test_one_epoch_under_coins_is_held_against_what_holds_for_all() -> None:
+    """Coins hide many small releases better than one of as much mu: a share of mu says nothing of one epoch."""
+    many, alone = (sampling.epsilon((part,), 1e-5) for part in (Part(0.1, 0.5, 100), Part(0.1, 5.0, 1)))
+    assert alone > 1.5 * many
+    promise = Promise(0, 1.0, 5.0, many, many, 1e-5)
+    assert _for_part(promise, 0.1, lambda mu: 7 * mu)[2:4] == (0.5, 3.5)
+    assert _for_part(promise, 1.0, never) == promise
+    assert _for_part(promise._replace(coins=True), 0.1, never)[2:4] == (0.5, many)
+
+
+@pytest.mark.parametrize(("rate", "ratio", "times"), [(0.05, 0.5, 1), (0.3, 1.0, 1), (0.9, 2.0, 1), (0.1, 0.5, 40)])
+def test_guesses_under_coins_are_held_against_no_less_than_the_best_one(rate: float, ratio: float, times: int) -> None:
+    epsilon, mu = sampling.epsilon((Part(rate, ratio, times),), 1e-5), ratio * np.sqrt(times)
+    limit = _for_part(Promise(0, 1.0, mu, epsilon, epsilon, 1e-5, coins=True), 1.0, never)
+    assert limit.mu <= mu
+    rng = np.random.default_rng(1)
+    joined = rng.binomial(times, rate, 100_000)  # the sum is the best test of one release, and a test of several
+    right = np.mean(ratio / 2 * joined + np.sqrt(times) * rng.standard_normal(100_000) > 0)
+    assert right <= norm.cdf(limit.mu / 2) + 0.008  # 5 deviations
+    if times > 1:
+        assert limit.mu < 0.7 * mu  # sharper than without coins
+
+
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_smaller_canaries_under_coins_are_promised_their_share_of_the_steps(share: float) -> None:
+    """What was released before training is not made smaller with them: of each node by its own coins."""
+    plan, _ = system(epsilon=3.0, centring=0.1, whitening=0.2)
+    algorithm = mc.power_controlled(plan)
+    (claim,) = algorithm.releases
+    mu, curve = mu_of(claim), curve_of(claim)
+    assert curve.spent > 0
+    for node in range(3):
+        (promise,) = promises_to(algorithm, (claim,), node, share)
+        steps = share * np.sqrt(mu[node] ** 2 - curve.spent**2)
+        assert promise.mu == pytest.approx(np.hypot(steps, curve.spent))
+        parts = (*sampling.scaled(curve.sampled[node], steps), Part(1.0, curve.spent, 1))
+        assert promise.epsilon == pytest.approx(sampling.epsilon(parts, 1e-5, curve.overflow), rel=1e-6)
+        assert promise.coins
+        assert promise.epsilon <= promise.epsilon_whole <= 3.0 * (1 + 1e-4)
 
 
 @pytest.mark.slow

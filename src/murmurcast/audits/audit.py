@@ -175,7 +175,7 @@ def _promise(algorithm: Algorithm, target: int, share: float, mu: float, against
     curve, delta = _curve_for(algorithm, target), algorithm.setup.budget.delta
     limit = float(share) * mu
     if curve.sampled and np.isfinite(mu):  # coins hide the steps alone: what was released before stays as it is
-        limit = float(curve.total_mu(share * np.sqrt(max(mu**2 - curve.spent**2, 0.0))))
+        limit = float(curve.total_mu(np.asarray(share * np.sqrt(max(mu**2 - curve.spent**2, 0.0)))))
     small, whole = (float(curve.epsilon(one, delta)) if np.isfinite(one) else np.inf for one in (limit, mu))
     return Promise(target, float(share), limit, small, whole, delta, against, bool(curve.sampled))
 
