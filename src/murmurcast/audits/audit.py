@@ -114,8 +114,7 @@ def audit(
     attacks = _attacks(gathered, promises, algorithm, 1 - half / (BOUNDS * MAX_ATTACKS * len(targets)), seed)
     chosen.on_stage("looking at the noise")
     noise = gathered.following if np.isfinite(promised).all() else None
-    others, not_looked_at = _look_elsewhere(problem, coins.counted_on(claims, setup.sampling), half, seed)
-    left = half * (1 - _FOR_OTHERS * len(others))
+    others, not_looked_at, left = _look_elsewhere(problem, coins.counted_on(claims, setup.sampling), half, seed)
     checks = () if noise is None else noise_checks.check_noise(noise, planted, 1 - left)
     chosen.on_stage("trying hostile data")
     hostile = clipping.try_hostile_data(problem, setup.budget.unit, _point(algorithm), seed)
@@ -141,11 +140,13 @@ def audit(
 
 def _look_elsewhere(
     problem: Problem, counted_on: Sampling | None, half: float, seed: int
-) -> tuple[tuple[Check, ...], tuple[str, ...]]:
-    """Checks of releases before training and of coins, and what they leave unseen."""
+) -> tuple[tuple[Check, ...], tuple[str, ...], float]:
+    """Checks of releases before training and of coins; what they leave unseen; and what they leave of `half`."""
     first = first_releases.check_first_releases(getattr(problem, "data", None), half * _FOR_OTHERS)
     joining = coins.check_coins(problem, counted_on, half * _FOR_OTHERS, seed)
-    return (*first, *joining), (*(_FIRST_UNSEEN for _ in first), *coins.unseen(counted_on, joining))
+    checks = (*first, *joining)
+    unseen = (*(_FIRST_UNSEEN for _ in first), *coins.unseen(counted_on, joining))
+    return checks, unseen, half * (1 - _FOR_OTHERS * len(checks))
 
 
 def _point(algorithm: Algorithm) -> clipping.Point:
