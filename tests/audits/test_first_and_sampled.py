@@ -54,15 +54,25 @@ def test_one_epoch_under_coins_is_held_against_what_holds_for_all() -> None:
 
 @pytest.mark.parametrize(("rate", "ratio", "times"), [(0.05, 0.5, 1), (0.3, 1.0, 1), (0.9, 2.0, 1), (0.1, 0.5, 40)])
 def test_guesses_under_coins_are_held_against_no_less_than_the_best_one(rate: float, ratio: float, times: int) -> None:
-    epsilon, mu = sampling.epsilon((Part(rate, ratio, times),), 1e-5), ratio * np.sqrt(times)
-    limit = _for_part(Promise(0, 1.0, mu, epsilon, epsilon, 1e-5, coins=True), 1.0, never)
-    assert limit.mu <= mu
+    chance, mu = sampling.best_guess((Part(rate, ratio, times),)), ratio * np.sqrt(times)
+    limit = _for_part(Promise(0, 1.0, mu, 9.0, 9.0, 1e-5, coins=True, guess=chance), 1.0, never)
+    assert limit.mu < mu
+    if times == 1:  # by its sign, which is the best test
+        exact = (1 + rate * (2 * norm.cdf(ratio / 2) - 1)) / 2
+        assert exact <= chance < exact + 1e-4
     rng = np.random.default_rng(1)
     joined = rng.binomial(times, rate, 100_000)  # the sum is the best test of one release, and a test of several
     right = np.mean(ratio / 2 * joined + np.sqrt(times) * rng.standard_normal(100_000) > 0)
-    assert right <= norm.cdf(limit.mu / 2) + 0.008  # 5 deviations
-    if times > 1:
-        assert limit.mu < 0.7 * mu  # sharper than without coins
+    assert norm.cdf(limit.mu / 2) - 0.02 < right <= norm.cdf(limit.mu / 2) + 0.008  # 5 deviations
+
+
+def test_the_best_guess_counts_overflow_and_what_is_not_hidden() -> None:
+    parts = (Part(0.2, 1.0, 3), Part(1.0, 0.4, 1))
+    assert sampling.best_guess(parts, 0.01) == pytest.approx(sampling.best_guess(parts) + 0.01)
+    assert sampling.best_guess((Part(1.0, 1.2, 1),)) == pytest.approx(norm.cdf(0.6), abs=1e-4)
+    assert sampling.best_guess((Part(0.2, 0.0, 3),)) == 0.5
+    assert sampling.best_guess((Part(0.2, np.inf, 3),)) == 1.0
+    assert sampling.best_guess((Part(1.0, 30.0, 1),), 0.5) == 1.0
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4])
@@ -80,6 +90,7 @@ def test_smaller_canaries_under_coins_are_promised_their_share_of_the_steps(shar
         parts = (*sampling.scaled(curve.sampled[node], steps), Part(1.0, curve.spent, 1))
         assert promise.epsilon == pytest.approx(sampling.epsilon(parts, 1e-5, curve.overflow), rel=1e-6)
         assert promise.coins
+        assert 0.5 < promise.guess == sampling.best_guess(parts, curve.overflow) < norm.cdf(promise.mu / 2)
         assert promise.epsilon <= promise.epsilon_whole <= 3.0 * (1 + 1e-4)
 
 

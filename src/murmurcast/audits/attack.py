@@ -9,7 +9,6 @@ from murmurcast._check import FloatArray
 from murmurcast.audits import bounds, one_run
 from murmurcast.audits.evidence import Evidence
 from murmurcast.audits.guessing import Guesses, Numbers, guess
-from murmurcast.privacy import best_guess
 from murmurcast.privacy.releases import ADVERSARIES, Adversary
 
 FALSE_POSITIVE_RATES = (0.1, 0.01, 0.001)
@@ -38,6 +37,7 @@ class Promise(NamedTuple):
         delta: At which every epsilon is meant.
         against: From whom it is hidden.
         coins: Whether it counts on records that join by secret coins; mu is then that of the plain bound.
+        guess: Where it does, the best chance of guessing right that it leaves.
     """
 
     target: int
@@ -48,6 +48,7 @@ class Promise(NamedTuple):
     delta: float
     against: Adversary = "everybody"
     coins: bool = False
+    guess: float = 1.0
 
 
 class Attack(NamedTuple):
@@ -136,14 +137,12 @@ def _for_part(promise: Promise, part: float, epsilon_at: EpsilonAt) -> Promise:
     """What is promised for readings that have this part of the mu of all.
 
     Coins hide one epoch less than as much mu in many: where they are counted on, what holds for all readings holds for
-    a part of them. As that is less than mu says, guesses are held against it too.
+    a part of them. As coins leave less to be guessed than mu says, guesses are held against that too.
     """
     mu = part * promise.mu
     if not promise.coins:
         return promise._replace(mu=mu, epsilon=promise.epsilon if part == 1 else epsilon_at(mu))
-    return promise._replace(
-        mu=min(mu, float(bounds.mu_of_guess(best_guess.of_epsilon(promise.epsilon, promise.delta))))
-    )
+    return promise._replace(mu=min(mu, float(bounds.mu_of_guess(promise.guess))))
 
 
 def _held_against(adversary: Adversary, promises: tuple[Promise, ...]) -> Promise | None:

@@ -20,6 +20,7 @@ from murmurcast.audits.verdict import Audit
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
 from murmurcast.planning.setup import Setup
+from murmurcast.privacy import sampling
 from murmurcast.privacy.conversion import EXACT, Curve, curve_of, mu_of
 from murmurcast.privacy.releases import Adversary, Releases
 from murmurcast.problems.base import Problem
@@ -174,11 +175,13 @@ def promises_to(algorithm: Algorithm, claims: tuple[Releases, ...], target: int,
 
 def _promise(algorithm: Algorithm, target: int, share: float, mu: float, against: Adversary) -> Promise:
     curve, delta = _curve_for(algorithm, target), algorithm.setup.budget.delta
-    limit = float(share) * mu
+    limit, guess = float(share) * mu, 1.0
     if curve.sampled and np.isfinite(mu):  # coins hide the steps alone: what was released before stays as it is
         limit = float(curve.total_mu(np.asarray(share * np.sqrt(max(mu**2 - curve.spent**2, 0.0)))))
+        (parts,) = curve.parts_at(np.array([limit]))
+        guess = sampling.best_guess(parts, curve.overflow)
     small, whole = (float(curve.epsilon(one, delta)) if np.isfinite(one) else np.inf for one in (limit, mu))
-    return Promise(target, float(share), limit, small, whole, delta, against, bool(curve.sampled))
+    return Promise(target, float(share), limit, small, whole, delta, against, bool(curve.sampled), guess)
 
 
 def _weaker(promises: list[tuple[Promise, ...]]) -> tuple[Promise, ...]:

@@ -78,13 +78,31 @@ def epsilon(parts: Parts, delta: float, overflow: float = 0.0) -> float:
     """
     if not all(math.isfinite(part.ratio) for part in parts):
         return math.inf
-    counted = tuple(part._replace(ratio=_rounded_up(part.ratio)) for part in parts if part.ratio > 0)
+    counted = _counted(parts)
     if not counted:
         return 0.0
     found = _epsilon(counted, delta * (1 - OVERFLOW_SHARE) if overflow else delta)
     if overflow and (1 + math.exp(min(found, 700.0))) * overflow > OVERFLOW_SHARE * delta:
         return math.inf
     return found
+
+
+def best_guess(parts: Parts, overflow: float = 0.0) -> float:
+    """The best chance of guessing right which of two records, each with probability 1/2, takes part by coins.
+
+    Args:
+        parts: Of one node.
+        overflow: As in `epsilon`: it changes what is sent in either world with no more than this probability.
+
+    Guarantees:
+        Unit, adversary: those of `epsilon`. Formula: (1 + d)/2 + overflow, d an upper bound of the total variation
+        distance, which is delta at epsilon 0. Range: 1/2 to 1; 1 where nothing is hidden.
+    """
+    if not all(math.isfinite(part.ratio) for part in parts):
+        return 1.0
+    counted = _counted(parts)
+    distance = float(_together(counted).get_delta_for_epsilon(0.0)) if counted else 0.0
+    return min(1.0, (1 + distance) / 2 + overflow)
 
 
 def largest_factor(parts: Parts, budget: float, delta: float, fixed: Parts = (), overflow: float = 0.0) -> float:
@@ -111,14 +129,23 @@ def largest_factor(parts: Parts, budget: float, delta: float, fixed: Parts = (),
     return low
 
 
+def _counted(parts: Parts) -> Parts:
+    return tuple(part._replace(ratio=_rounded_up(part.ratio)) for part in parts if part.ratio > 0)
+
+
 @lru_cache(maxsize=4096)
 def _epsilon(parts: Parts, delta: float) -> float:
+    return float(_together(parts).get_epsilon_for_delta(delta))
+
+
+def _together(parts: Parts) -> Any:
+    """The privacy loss distribution of all releases."""
     spacing = _spacing(parts)
     whole: Any = None
     for part in parts:
         found = _distribution(part, spacing).self_compose(part.times)
         whole = found if whole is None else whole.compose(found)
-    return float(whole.get_epsilon_for_delta(delta))
+    return whole
 
 
 def _distribution(part: Part, spacing: float) -> Any:
