@@ -116,7 +116,9 @@ def test_with_experiment_and_data_at_hand_all_of_it_shows(folder: Path, problem:
     run = run_of(folder, privacy=SHARES, problem=problem)
     assert certify_with_experiment(run).verdict == "kept"
     # What coins and noise come to shows first, where the forger changed it.
-    with pytest.raises(Altered, match=r"records_per_node|room|_noise|first_rows|privacy.epsilon .* its experiment makes"):
+    with pytest.raises(
+        Altered, match=r"records_per_node|room|_noise|first_rows|privacy.epsilon .* its experiment makes"
+    ):
         certify_with_experiment(forged(run, EDITS[edit]))
 
 
