@@ -59,7 +59,7 @@ def test_guesses_under_coins_are_held_against_no_less_than_the_best_one(rate: fl
     assert limit.mu < mu
     if times == 1:  # by its sign, which is the best test
         exact = (1 + rate * (2 * norm.cdf(ratio / 2) - 1)) / 2
-        assert exact <= chance < exact + 1e-4
+        assert exact * (1 - 1e-9) <= chance < exact + 1e-4
     rng = np.random.default_rng(1)
     joined = rng.binomial(times, rate, 100_000)  # the sum is the best test of one release, and a test of several
     right = np.mean(ratio / 2 * joined + np.sqrt(times) * rng.standard_normal(100_000) > 0)
@@ -72,7 +72,7 @@ def test_the_best_guess_counts_overflow_and_what_is_not_hidden() -> None:
     assert sampling.best_guess((Part(1.0, 1.2, 1),)) == pytest.approx(norm.cdf(0.6), abs=1e-4)
     assert sampling.best_guess((Part(0.2, 0.0, 3),)) == 0.5
     assert sampling.best_guess((Part(0.2, np.inf, 3),)) == 1.0
-    assert sampling.best_guess((Part(1.0, 30.0, 1),), 0.5) == 1.0
+    assert sampling.best_guess((Part(1.0, 1.2, 1),), 0.5) == 1.0
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4])

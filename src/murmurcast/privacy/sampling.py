@@ -101,8 +101,7 @@ def best_guess(parts: Parts, overflow: float = 0.0) -> float:
     if not all(math.isfinite(part.ratio) for part in parts):
         return 1.0
     counted = _counted(parts)
-    distance = float(_together(counted).get_delta_for_epsilon(0.0)) if counted else 0.0
-    return min(1.0, (1 + distance) / 2 + overflow)
+    return min(1.0, (1 + (_distance(counted) if counted else 0.0)) / 2 + overflow)
 
 
 def largest_factor(parts: Parts, budget: float, delta: float, fixed: Parts = (), overflow: float = 0.0) -> float:
@@ -136,6 +135,11 @@ def _counted(parts: Parts) -> Parts:
 @lru_cache(maxsize=4096)
 def _epsilon(parts: Parts, delta: float) -> float:
     return float(_together(parts).get_epsilon_for_delta(delta))
+
+
+@lru_cache(maxsize=4096)
+def _distance(parts: Parts) -> float:
+    return float(_together(parts).get_delta_for_epsilon(0.0))
 
 
 def _together(parts: Parts) -> Any:
