@@ -142,12 +142,13 @@ def require_none_above(found: list[Audit]) -> None:
             assert attack.epsilon <= attack.epsilon_promised
 
 
+@pytest.mark.slow
 def test_one_system() -> None:
     found = audited(0)
     require_none_above([found])
     assert {"noise of first releases", "coins"} <= {check.name for check in found.checks}
-    assert max(attack.excess for attack in found.attacks) > 0.05  # somebody shows something, of 5 epochs under coins
-    assert all(attack.mu_promised <= found.mu_promised for attack in found.attacks)
+    # Everybody is held against what coins leave to be guessed, which is less than mu without coins.
+    assert all(attack.mu_promised < found.mu_promised for attack in found.attacks)
 
 
 @pytest.mark.slow
