@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from murmurcast.planning.setup import ClippedGradients as ClippedGradients
     from murmurcast.planning.setup import Setup as Setup
     from murmurcast.planning.solve import plan as plan
+    from murmurcast.planning.spend_uses import Spending as Spending
+    from murmurcast.planning.spend_uses import spend_uses as spend_uses
     from murmurcast.privacy import gaussian as gaussian
     from murmurcast.privacy.certificate import Certificate as Certificate
     from murmurcast.privacy.coalitions import Collusion as Collusion
@@ -123,6 +125,7 @@ _HOME = {
     "Schedule": "planning.schedule",
     "Setup": "planning.setup",
     "SoftmaxRegression": "problems.softmax",
+    "Spending": "planning.spend_uses",
     "audit": "audits.audit",
     "central_dp": "algorithms.central_dp",
     "certify": "experiments.certify",
@@ -172,6 +175,7 @@ _HOME = {
     "row_stochastic": "algorithms.row_stochastic",
     "row_stochastic_laplace": "algorithms.row_stochastic_laplace",
     "run": "runs.run",
+    "spend_uses": "planning.spend_uses",
     "subgradient_push": "algorithms.subgradient_push",
     "subgradient_push_gaussian": "algorithms.subgradient_push_gaussian",
     "topologies": "network.topologies",

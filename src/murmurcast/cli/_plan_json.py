@@ -46,6 +46,7 @@ def as_dict(
         "perron": plan.perron.tolist(),
         "normaliser": plan.mixing.normaliser,
         "exact_diffusion_radius": plan.exact_diffusion_radius if plan.network.nodes <= DENSE_UP_TO else None,
+        "schedule": _schedule(plan),
         "theta": plan.theta,
         "noise_to_step": plan.noise_to_step.tolist(),
         "sensitivity": plan.sensitivity.tolist(),
@@ -102,6 +103,21 @@ def _collusion(found: "Collusion", delta: float) -> dict[str, Any]:
         "pair_mu": found.pair_mu.tolist(),
         "pair_epsilon": gaussian.epsilon(found.pair_mu, delta).tolist(),
         "is_complete": found.is_complete,
+    }
+
+
+def _schedule(plan: Plan) -> dict[str, Any]:
+    """Epochs, rounds and steps, and what rounds leave of a disagreement."""
+    schedule = plan.schedule
+    left = plan.disagreement_left if plan.network.nodes <= DENSE_UP_TO else (None, None)
+    return {
+        "epochs": schedule.epochs,
+        "rounds": schedule.rounds,
+        "accelerated": schedule.accelerated,
+        "step": schedule.step,
+        "decay": schedule.decay,
+        "noise_timing": schedule.noise_timing,
+        "disagreement_left": {"by_round": left[0], "by_epoch": left[1]},
     }
 
 

@@ -166,13 +166,18 @@ class Experiment(Section):
             network = build_network(self.network, radio, folder)
         problem = problem or self._planned_problem(network.nodes, folder, on_stage)
         schedule = self.schedule
+        if schedule.uses is not None or schedule.travel is not None:
+            raise Error(
+                "schedule.uses and schedule.travel are settled when a file is loaded, and these are not",
+                hint="load the file, or give schedule.epochs, rounds and step",
+            )
         noise = schedule.noise_to_step
         return Setup(
             network=_named_as(network, problem),
             problem=problem,
             budget=self.build_budget(),
             schedule=Schedule(
-                **schedule.model_dump(exclude={"noise_to_step"}),
+                **schedule.model_dump(exclude={"noise_to_step", "uses", "travel"}),
                 noise_to_step=tuple(noise) if isinstance(noise, list) else noise,
             ),
             radio=radio,

@@ -13,6 +13,7 @@ from murmurcast.algorithms import registry
 from murmurcast.errors import Error
 from murmurcast.experiments.build import Experiment
 from murmurcast.experiments.schema import FeatureMap, Gain, PartitionRule
+from murmurcast.experiments.settle import INSTEAD_OF, settle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,11 +39,11 @@ def load(path: Path | str, overrides: "Mapping[str, str] | None" = None) -> Expe
             f"{path} has {path.stat().st_size / 1e6:.0f} MB, far too much for an experiment file",
             hint='keep large gain matrices in a file of their own: [network] file = "gains.npz"',
         )
-    return parse(path.read_bytes(), str(path), overrides)
+    return settle(parse(path.read_bytes(), str(path), overrides), path.parent)
 
 
 def parse(content: bytes, name: str, overrides: "Mapping[str, str] | None" = None) -> Experiment:
-    """Reads an experiment from the bytes of a file called `name`."""
+    """Reads an experiment from the bytes of a file called `name`, as it is written: see `settle`."""
     try:
         text = content.decode("utf-8-sig")
         if _DEEP_KEY.search(text):
@@ -51,6 +52,7 @@ def parse(content: bytes, name: str, overrides: "Mapping[str, str] | None" = Non
     except (ValueError, RecursionError) as problem:  # tomllib lets through what int() says of too many digits
         raise Error(f"{name} is not TOML: {problem}", hint=_SEE) from None
     for key, value in (overrides or {}).items():
+        _make_room(values, key, overrides or {})
         _override(values, key, value)
     _require_plain(values)
     try:
@@ -91,6 +93,18 @@ def _override(values: dict[str, Any], key: str, value: str) -> None:
     if len(parsed) > 1:
         raise Error(f"--set {key}: more than one value is given", hint="use --set once for every key")
     values[last] = parsed["value"]
+
+
+def _make_room(values: dict[str, Any], key: str, overrides: "Mapping[str, str]") -> None:
+    """Takes out what the file gives instead of this key, unless it is replaced too: then the two are at odds."""
+    schedule = values.get("schedule")
+    if not isinstance(schedule, dict):
+        return
+    told = key.removeprefix("schedule.")
+    for one, others in INSTEAD_OF.items():
+        for name in others if told == one else (one,) if told in others else ():
+            if f"schedule.{name}" not in overrides:
+                schedule.pop(name, None)
 
 
 def _require_plain(values: dict[str, Any]) -> None:

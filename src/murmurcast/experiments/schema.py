@@ -122,11 +122,14 @@ class ScheduleSection(Section):
     """[schedule]: epochs, steps and noise."""
 
     epochs: int = 100
+    uses: int | None = None
     step: float = 1.0
+    travel: float | None = None
     decay: Decay = "sqrt"
     noise_to_step: float | list[float] | Literal["auto"] | None = None
     noise_timing: NoiseTiming = "paper"
     rounds: int = 1
+    accelerated: bool = False
 
 
 class PowerSection(Section):

@@ -95,7 +95,7 @@ def planned(
 ) -> Plan:
     """As `plan`, from a setup; `on_stage` is called with a few words whenever a new stage of the work begins."""
     network, budget, schedule, radio = setup.network, setup.budget, setup.schedule, setup.radio
-    rule_of_z = _z_rule(z, radio)
+    rule_of_z = _z_rule(z, radio, accelerated=schedule.accelerated)
     resolved = resolve_normaliser(network, normaliser)
     network.require_two_way("the paper's power split")
     noise = _noise(schedule, budget, network.nodes)
@@ -125,7 +125,7 @@ def planned(
     else:
         on_stage("finding the power split")
         solution = _certified(setup, mix, rule, noise)
-    return Plan(
+    found = Plan(
         network=network,
         problem=setup.problem,
         budget=budget,
@@ -142,13 +142,27 @@ def planned(
         noise_is_automatic=noise is None,
         fell_back_to_even=solution.even,
     )
+    if schedule.accelerated:
+        found.leads  # noqa: B018 - refuses weights on which they would not help
+    return found
 
 
-def _z_rule(z: Z | None, radio: Radio | None) -> Z:
+def _z_rule(z: Z | None, radio: Radio | None, *, accelerated: bool) -> Z:
     varies = radio is not None and radio.varies
+    if accelerated and radio is not None:
+        raise Error(
+            "accelerated rounds would add up a radio's noise and errors: they are known for the paper's channel only",
+            hint="set schedule.accelerated = false, or leave [radio] out",
+        )
     if z is None:
-        return "mean" if varies else "recursive"
+        return "mean" if varies else "perron" if accelerated else "recursive"
     _check.one_of(get_args(Z), z=z)
+    if accelerated and z != "perron":
+        raise Error(
+            f'z is "{z}", and rounds are accelerated: what an epoch makes of V changes neither pi nor z at its limit, '
+            "and nothing else is known of z",
+            hint='set z = "perron", or leave it out',
+        )
     if z in ("mean", "predicted") and not varies:
         raise Error(
             f'z is "{z}", and the weights do not change: there is nothing to average or predict',
