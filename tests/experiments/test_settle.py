@@ -77,6 +77,9 @@ def test_slots_of_a_radio_count(tmp_path: Path) -> None:
         ("uses = 60", {"schedule.rounds": "3"}, (100, 3)),
         ("uses = 60", {"schedule.uses": "20"}, (10, 2)),
         ("uses = 600", {"schedule.accelerated": "true"}, (100, 6)),
+        ("uses = 600", {}, (100, 6)),
+        ("uses = 600", {"schedule.accelerated": "false"}, (30, 20)),
+        ("uses = 600", {"network.z": "recursive"}, (30, 20)),
     ],
 )
 def test_what_is_set_replaces_what_is_given_instead(
@@ -84,6 +87,15 @@ def test_what_is_set_replaces_what_is_given_instead(
 ) -> None:
     found = mc.load(written(tmp_path, schedule), sets).schedule
     assert (found.epochs, found.rounds) == expected
+
+
+def test_rounds_are_accelerated_where_that_is_known_to_help(tmp_path: Path) -> None:
+    path = written(tmp_path, "uses = 60")
+    assert mc.load(path).schedule.accelerated is True
+    assert mc.load(path, {"schedule.accelerated": "false"}).schedule.accelerated is False
+    assert mc.load(path, {"network.z": "recursive"}).schedule.accelerated is False
+    assert mc.load(path, {"network.topology": "complete"}).schedule.accelerated is False
+    assert mc.load(written(tmp_path, "epochs = 60\nrounds = 3")).build_plan().schedule.accelerated is False
 
 
 def test_with_one_round_nothing_is_accelerated(tmp_path: Path) -> None:
@@ -102,6 +114,7 @@ def test_with_one_round_nothing_is_accelerated(tmp_path: Path) -> None:
         ("uses = -4", {}, "uses is -4"),
         ("travel = 0.0", {}, "travel is 0"),
         ("uses = 60", {"algorithm.name": "dp-dsgd"}, "dp-dsgd has no such rounds"),
+        ("uses = 60", {"privacy.noise_source": "secure"}, "secure noise has no such rounds"),
         ("epochs = 5\naccelerated = true", {}, "there is one"),
         ("uses = 60\naccelerated = true", {"network.z": "recursive"}, "rounds are accelerated"),
     ],

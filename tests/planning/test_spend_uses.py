@@ -1,5 +1,7 @@
 """How channel uses are spent: rounds first, until hardly anything is left or few epochs remain."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -78,7 +80,7 @@ def test_too_few_uses_are_refused() -> None:
 
 
 @pytest.mark.parametrize("decay", ["constant", "sqrt", "linear"])
-def test_steps_add_up_to_the_travel(decay: str) -> None:
+def test_steps_add_up_to_the_travel(decay: Any) -> None:
     lengths = float(mc.Schedule(epochs=30, decay=decay).steps.sum())
     step = step_of_travel(7.5, lengths)
     assert mc.Schedule(epochs=30, decay=decay, step=step).steps.sum() == pytest.approx(7.5)

@@ -106,7 +106,7 @@ def _collusion(found: "Collusion", delta: float) -> dict[str, Any]:
     }
 
 
-def _schedule(plan: Plan) -> dict[str, Any]:
+def _schedule(plan: "Plan") -> dict[str, Any]:
     """Epochs, rounds and steps, and what rounds leave of a disagreement."""
     schedule = plan.schedule
     left = plan.disagreement_left if plan.network.nodes <= DENSE_UP_TO else (None, None)

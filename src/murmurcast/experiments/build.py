@@ -177,7 +177,8 @@ class Experiment(Section):
             problem=problem,
             budget=self.build_budget(),
             schedule=Schedule(
-                **schedule.model_dump(exclude={"noise_to_step", "uses", "travel"}),
+                **schedule.model_dump(exclude={"noise_to_step", "uses", "travel", "accelerated"}),
+                accelerated=bool(schedule.accelerated),
                 noise_to_step=tuple(noise) if isinstance(noise, list) else noise,
             ),
             radio=radio,

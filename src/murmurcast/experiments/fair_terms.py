@@ -54,7 +54,7 @@ def entered(experiment: Experiment, contender: Contender, epsilon: float | None,
     privacy: dict[str, Any] = {"target": "certificate", "theta": None, "noise_source": "seeded"}
     if epsilon is not None:
         privacy["epsilon"] = epsilon
-    mixing = {key: getattr(experiment.schedule, key) for key in ("rounds", "accelerated")}
+    mixing = experiment.schedule.model_dump(include={"rounds", "accelerated"})
     schedule = {**steps._asdict(), "noise_timing": "quiet-start", **mixing}
     return experiment.model_copy(
         update={

@@ -129,7 +129,7 @@ class ScheduleSection(Section):
     noise_to_step: float | list[float] | Literal["auto"] | None = None
     noise_timing: NoiseTiming = "paper"
     rounds: int = 1
-    accelerated: bool = False
+    accelerated: bool | None = None
 
 
 class PowerSection(Section):

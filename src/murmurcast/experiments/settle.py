@@ -22,8 +22,7 @@ def settle(experiment: Experiment, folder: Path = Path()) -> Experiment:
     section = experiment.schedule
     _require_one_of_each(section)
     if section.uses is not None:
-        spent = _spent(experiment, section.uses, folder)
-        leaning = section.accelerated and spent.rounds > 1  # with one round there is nothing to accelerate
+        spent, leaning = _spent(experiment, section.uses, folder)
         chosen = {"epochs": spent.epochs, "rounds": spent.rounds, "accelerated": leaning, "uses": None}
         section = section.model_copy(update=chosen)
     if section.travel is not None:
@@ -43,14 +42,20 @@ def _require_one_of_each(section: ScheduleSection) -> None:
             )
 
 
-def _spent(experiment: Experiment, uses: int, folder: Path) -> Spending:
+def _spent(experiment: Experiment, uses: int, folder: Path) -> tuple[Spending, bool]:
+    """Epochs and rounds, and whether these are accelerated: as the file says, or where that leaves less."""
     method = registry.find(experiment.algorithm.name)
-    if not method.free_rounds:
-        fit = ", ".join(one.name for one in registry.methods() if one.free_rounds)
+    if not method.free_rounds or experiment.privacy.noise_source == "secure":
+        fit = " or ".join(one.name for one in registry.methods() if one.free_rounds)
+        who = "secure noise" if method.free_rounds else method.name
         raise Error(
-            f"schedule.uses chooses between epochs and mixing rounds, and {method.name} has no such rounds",
-            hint=f"give schedule.epochs, or use {fit}",
+            f"schedule.uses chooses between epochs and mixing rounds, and {who} has no such rounds",
+            hint=f"give schedule.epochs, or use {fit} with seeded noise",
         )
     network, radio = experiment.build_network(folder), experiment.build_radio(folder)
     per_round = 1 if radio is None else slots(network, radio.access, radio.duplex).number
-    return spend_uses(network, uses, uses_per_round=per_round, accelerated=experiment.schedule.accelerated)
+    wanted, allowed = experiment.schedule.accelerated, radio is None and experiment.network.z in (None, "perron")
+    tries = (False, True) if wanted is None and allowed else (bool(wanted),)
+    spent = {one: spend_uses(network, uses, uses_per_round=per_round, accelerated=one) for one in tries}
+    best = min(tries, key=lambda one: (spent[one].rounds, spent[one].per_epoch))
+    return spent[best], best and spent[best].rounds > 1  # with one round there is nothing to accelerate

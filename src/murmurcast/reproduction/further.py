@@ -124,8 +124,8 @@ def travel(epsilon: float, nodes: int) -> float:
     much noise was chosen for four nodes at three budgets; between and beyond them it follows a power law. Steps go
     along the sum of all nodes' mean gradients, so they are shorter by the number of nodes.
     """
-    budgets = sorted(TRAVEL)
-    logs = np.log([[gaussian.mu(budget, 1e-5), TRAVEL[budget]] for budget in budgets])
+    budgets = np.array(sorted(TRAVEL))
+    logs = np.log(np.column_stack([gaussian.mu(budgets, 1e-5), [TRAVEL[budget] for budget in budgets]]))
     at = float(np.log(gaussian.mu(epsilon, 1e-5) / np.sqrt(nodes / NODES)))
     place = 1 if at < logs[1, 0] else 2
     (left, low), (right, high) = logs[place - 1], logs[place]
