@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from murmurcast.planning.setup import ClippedGradients as ClippedGradients
     from murmurcast.planning.setup import Setup as Setup
     from murmurcast.planning.solve import plan as plan
-    from murmurcast.planning.spend_uses import Spending as Spending
     from murmurcast.planning.spend_uses import spend_uses as spend_uses
     from murmurcast.privacy import gaussian as gaussian
     from murmurcast.privacy.certificate import Certificate as Certificate
@@ -125,7 +124,6 @@ _HOME = {
     "Schedule": "planning.schedule",
     "Setup": "planning.setup",
     "SoftmaxRegression": "problems.softmax",
-    "Spending": "planning.spend_uses",
     "audit": "audits.audit",
     "central_dp": "algorithms.central_dp",
     "certify": "experiments.certify",

@@ -137,8 +137,10 @@ def test_where_it_does_not_fit_it_is_refused() -> None:
     with pytest.raises(mc.Error, match="radio's noise"):
         mc.plan(far, problem(), budget, planned().schedule, radio=radio)
     turning = mc.Network(gains=np.eye(5)[[1, 2, 3, 4, 0]] + 1e-4 * np.eye(5)[[4, 0, 1, 2, 3]])
+    schedule = mc.Schedule(epochs=EPOCHS, rounds=6, accelerated=True)
+    plan = mc.plan(turning, mc.ClippedGradients(), budget, schedule)
     with pytest.raises(mc.Error, match="turn too much"):
-        mc.plan(turning, mc.ClippedGradients(), budget, mc.Schedule(epochs=EPOCHS, rounds=6, accelerated=True))
+        mc.power_controlled(plan)
 
 
 def test_an_audit_looks_and_says_where_it_could_not() -> None:

@@ -64,7 +64,8 @@ def _glance(plan: "Plan", why_nominal: str) -> str:
         lines.append(f"[bold]Mixing[/bold]   {bound}; exact diffusion {settles}")
         if schedule.rounds > 1:
             one, all_of_them = plan.disagreement_left
-            lines[-1] += f"; one round leaves {one:.3g} of a disagreement, those of an epoch {all_of_them:.3g}"
+            words = f"one leaves {one:.3g} of a disagreement, those of an epoch {all_of_them:.3g}"
+            lines.append(f"[bold]Rounds[/bold]   {words}")
     in_all = "in all, nominal" if why_nominal else "in all, against everybody"
     scope = in_all if budget.target == "certificate" else "per epoch and receiver (the paper's)"
     numbers = f"epsilon {at_most(budget.epsilon, 6)}, delta {at_most(budget.delta, 6)}"

@@ -125,7 +125,7 @@ def planned(
     else:
         on_stage("finding the power split")
         solution = _certified(setup, mix, rule, noise)
-    found = Plan(
+    return Plan(
         network=network,
         problem=setup.problem,
         budget=budget,
@@ -142,9 +142,6 @@ def planned(
         noise_is_automatic=noise is None,
         fell_back_to_even=solution.even,
     )
-    if schedule.accelerated:
-        found.leads  # noqa: B018 - refuses weights on which they would not help
-    return found
 
 
 def _z_rule(z: Z | None, radio: Radio | None, *, accelerated: bool) -> Z:

@@ -63,8 +63,8 @@ def findings(found: Sequence[Line]) -> list[Finding]:
             None,
             f"Certified, epsilon {budget:g} in all: on features the published models reach {described.mean[place]:.3f} "
             f"(spread {described.spread[place]:.3f}), on raw pixels {raw.mean[place]:.3f}; of the errors "
-            f"{(1 - described.mean[place]) / (1 - raw.mean[place]):.0%} are left. A trusted server on raw pixels "
-            f"reaches {server.mean[place]:.3f}.",
+            f"{100 * (1 - described.mean[place]) / (1 - raw.mean[place]):.0f} % are left. A trusted server on raw "
+            f"pixels reaches {server.mean[place]:.3f}.",
         )
         for place, budget in enumerate(CERTIFIED_BUDGETS)
     ]
