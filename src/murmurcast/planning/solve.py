@@ -27,6 +27,7 @@ from murmurcast.planning.power.per_epoch_limits import Limits, limits, unchecked
 from murmurcast.planning.schedule import Schedule
 from murmurcast.planning.setup import Budget, ProblemFacts, Setup, require_facts
 from murmurcast.privacy import certificate
+from murmurcast.radio import divisor
 from murmurcast.radio.settings import Radio
 
 _PAPER_NOISE_TO_STEP = 10.0
@@ -96,6 +97,8 @@ def planned(
     """As `plan`, from a setup; `on_stage` is called with a few words whenever a new stage of the work begins."""
     network, budget, schedule, radio = setup.network, setup.budget, setup.schedule, setup.radio
     rule_of_z = _z_rule(z, radio, accelerated=schedule.accelerated)
+    if radio is not None and radio.varies:
+        divisor.require_followed(rule_of_z, network.nodes)  # before anything is planned that cannot be run
     resolved = resolve_normaliser(network, normaliser)
     network.require_two_way("the paper's power split")
     noise = _noise(schedule, budget, network.nodes)
