@@ -96,9 +96,7 @@ def planned(
 ) -> Plan:
     """As `plan`, from a setup; `on_stage` is called with a few words whenever a new stage of the work begins."""
     network, budget, schedule, radio = setup.network, setup.budget, setup.schedule, setup.radio
-    rule_of_z = _z_rule(z, radio, accelerated=schedule.accelerated)
-    if radio is not None and radio.varies:
-        divisor.require_followed(rule_of_z, network.nodes)  # before anything is planned that cannot be run
+    rule_of_z = _z_rule(z, setup)
     resolved = resolve_normaliser(network, normaliser)
     network.require_two_way("the paper's power split")
     noise = _noise(schedule, budget, network.nodes)
@@ -147,7 +145,8 @@ def planned(
     )
 
 
-def _z_rule(z: Z | None, radio: Radio | None, *, accelerated: bool) -> Z:
+def _z_rule(z: Z | None, setup: Setup) -> Z:
+    radio, accelerated = setup.radio, setup.schedule.accelerated
     varies = radio is not None and radio.varies
     if accelerated and radio is not None:
         raise Error(
@@ -175,6 +174,8 @@ def _z_rule(z: Z | None, radio: Radio | None, *, accelerated: bool) -> Z:
         )
     if z == "perron" and varies:
         raise Error('z is "perron", and the weights change', hint='set z = "mean": the limit of the mean weights')
+    if varies:
+        divisor.require_followed(z, setup.network.nodes)  # before anything is planned that cannot be run
     return z
 
 
