@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from murmurcast.experiments.rank import rank as rank
     from murmurcast.experiments.shown import compare as compare
     from murmurcast.experiments.shown import report as report
+    from murmurcast.experiments.tune import TuneOptions as TuneOptions
+    from murmurcast.experiments.tune import tune as tune
+    from murmurcast.experiments.tuning import Tuning as Tuning
     from murmurcast.network import gains as gains
     from murmurcast.network import topologies as topologies
     from murmurcast.network import weights as mixing  # noqa: F401
@@ -124,6 +127,8 @@ _HOME = {
     "Schedule": "planning.schedule",
     "Setup": "planning.setup",
     "SoftmaxRegression": "problems.softmax",
+    "TuneOptions": "experiments.tune",
+    "Tuning": "experiments.tuning",
     "audit": "audits.audit",
     "central_dp": "algorithms.central_dp",
     "certify": "experiments.certify",
@@ -177,6 +182,7 @@ _HOME = {
     "subgradient_push": "algorithms.subgradient_push",
     "subgradient_push_gaussian": "algorithms.subgradient_push_gaussian",
     "topologies": "network.topologies",
+    "tune": "experiments.tune",
 }
 _MODULES = ("datasets", "features", "figures", "gains", "gaussian", "mixing", "modules", "topologies")
 

@@ -18,6 +18,7 @@ from murmurcast.cli.rank import rank
 from murmurcast.cli.report import report
 from murmurcast.cli.reproduce import reproduce
 from murmurcast.cli.run import run
+from murmurcast.cli.tune import tune
 from murmurcast.errors import Error
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ app = typer.Typer(
 app.command("reproduce")(reproduce)
 app.command("plan")(plan)
 app.command("link")(link)
+app.command("tune")(tune)
 app.command("run")(run)
 app.command("certify")(certify)
 app.command("audit")(audit)

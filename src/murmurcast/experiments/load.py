@@ -51,9 +51,7 @@ def parse(content: bytes, name: str, overrides: "Mapping[str, str] | None" = Non
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as problem:  # tomllib lets through what int() says of too many digits
         raise Error(f"{name} is not TOML: {problem}", hint=_SEE) from None
-    for key, value in (overrides or {}).items():
-        _make_room(values, key, overrides or {})
-        _override(values, key, value)
+    override(values, overrides or {})
     _require_plain(values)
     try:
         experiment = Experiment.model_validate(values)
@@ -74,6 +72,13 @@ def example(name: str) -> str:
     if name not in example_names():
         raise Error(f'there is no example "{name}"', hint=_check.nearest(name, example_names()))
     return (resources.files("murmurcast") / "experiments" / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def override(values: dict[str, Any], overrides: "Mapping[str, str]") -> None:
+    """Changes a file's values in place: dotted keys, and values as TOML or as bare words."""
+    for key, value in overrides.items():
+        _make_room(values, key, overrides)
+        _override(values, key, value)
 
 
 def _override(values: dict[str, Any], key: str, value: str) -> None:
