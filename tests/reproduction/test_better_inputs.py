@@ -6,7 +6,7 @@ import pytest
 from murmurcast.privacy import gaussian
 from murmurcast.reproduction import better_inputs, chapters, further, writing
 from murmurcast.reproduction.further import NETWORK, Row
-from murmurcast.reproduction.settings import CERTIFIED_BUDGETS, NODES, TRAVEL, settings
+from murmurcast.reproduction.settings import CERTIFIED_BUDGETS, FEATURE_STEPS, NODES, settings
 from tests.reproduction.test_run_tables import runs
 
 
@@ -88,7 +88,7 @@ def test_every_case_plans_what_its_name_says() -> None:
 
 @pytest.mark.parametrize("budget", CERTIFIED_BUDGETS)
 def test_travel_is_the_chosen_one_for_four_nodes_and_less_for_more(budget: float) -> None:
-    assert further.travel(budget, NODES) == pytest.approx(TRAVEL[budget])
+    assert further.travel(budget, NODES) == pytest.approx(12 * FEATURE_STEPS[budget])
     on_the_mean = [further.travel(budget, nodes) * nodes for nodes in (4, 10, 20, 100)]
     assert on_the_mean == sorted(on_the_mean, reverse=True)
 
@@ -106,5 +106,5 @@ def test_settings_on_features_are_certified_and_preprocessed() -> None:
     for setting in found:
         privacy, schedule = setting.experiment.privacy, setting.experiment.schedule
         assert (privacy.centring, privacy.whitening, privacy.unit) == (0.02, 0.10, "record")
-        assert schedule.epochs * schedule.step == pytest.approx(TRAVEL[setting.epsilon])
+        assert (schedule.epochs, schedule.step) == (12, FEATURE_STEPS[setting.epsilon])
         assert setting.label.endswith(f"on features, epsilon {setting.epsilon:g}")

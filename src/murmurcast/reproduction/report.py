@@ -36,7 +36,7 @@ _SETTING_TEXTS: dict[Group, str] = {
     "features": (
         "The same promise on better inputs. Every image is deskewed and described by its own gradients (HOG), which "
         "looks at no other image. Nodes release noisy means and second moments once, to centre and to whiten what they "
-        "learn from, and pay for them out of the same total budget. Twelve long epochs; clip and travel were chosen on "
+        "learn from, and pay for them out of the same total budget. Twelve long epochs; clip and steps were chosen on "
         "Fashion-MNIST (murmurcast tune)."
     ),
 }
