@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from murmurcast.experiments.rank import rank as rank
     from murmurcast.experiments.shown import compare as compare
     from murmurcast.experiments.shown import report as report
+    from murmurcast.experiments.sweep import SweepOptions as SweepOptions
+    from murmurcast.experiments.sweep import load_sweep as load_sweep
+    from murmurcast.experiments.sweep import sweep as sweep
     from murmurcast.network import gains as gains
     from murmurcast.network import topologies as topologies
     from murmurcast.network import weights as mixing  # noqa: F401
@@ -91,6 +94,7 @@ if TYPE_CHECKING:
     from murmurcast.runs.result import load_run as load_run
     from murmurcast.runs.run import RunOptions as RunOptions
     from murmurcast.runs.run import run as run
+    from murmurcast.runs.sweep import Sweep as Sweep
 
 _HOME = {
     "Algorithm": "algorithms.base",
@@ -123,6 +127,8 @@ _HOME = {
     "Schedule": "planning.schedule",
     "Setup": "planning.setup",
     "SoftmaxRegression": "problems.softmax",
+    "Sweep": "runs.sweep",
+    "SweepOptions": "experiments.sweep",
     "audit": "audits.audit",
     "central_dp": "algorithms.central_dp",
     "certify": "experiments.certify",
@@ -144,6 +150,7 @@ _HOME = {
     "link_budget": "radio.link_budget",
     "load": "experiments.load",
     "load_run": "runs.result",
+    "load_sweep": "experiments.sweep",
     "local_only": "algorithms.local_only",
     "locally_balanced": "algorithms.locally_balanced",
     "mafalda": "algorithms.mafalda",
@@ -174,6 +181,7 @@ _HOME = {
     "run": "runs.run",
     "subgradient_push": "algorithms.subgradient_push",
     "subgradient_push_gaussian": "algorithms.subgradient_push_gaussian",
+    "sweep": "experiments.sweep",
     "topologies": "network.topologies",
 }
 _MODULES = ("datasets", "features", "figures", "gains", "gaussian", "mixing", "modules", "topologies")

@@ -11,11 +11,36 @@
   const recall = () => { try { return localStorage.getItem(KEPT); } catch { return null; } };
   const remember = (theme) => { try { localStorage.setItem(KEPT, theme); } catch { /* not remembered */ } };
 
+  const isDark = () => (root.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
+
+  // A table that is wider than its place says so, in words and by fading out where it goes on.
+  const measure = () => {
+    for (const table of document.querySelectorAll(".table")) {
+      const hidden = table.scrollWidth - table.clientWidth;
+      const isWide = hidden > 2;
+      table.toggleAttribute("data-wide", isWide);
+      table.dataset.more = isWide && table.scrollLeft < hidden - 2 ? "right" : "";
+      const before = table.previousElementSibling;
+      const words = before && before.classList.contains("more") ? before : null;
+      if (isWide && !words) {
+        const line = document.createElement("p");
+        line.className = "more";
+        line.textContent = "This table is wider than the page: scroll it sideways \u2192";
+        table.before(line);
+      } else if (!isWide && words) words.remove();
+    }
+  };
+  for (const table of document.querySelectorAll(".table")) table.addEventListener("scroll", measure, { passive: true });
+  window.addEventListener("resize", measure);
+
   // Only what is a colour may name a variable: a run could be called "var(--ink)".
   const tinted = (value, key, look) => {
     if (typeof value === "string") {
-      const named = /color/i.test(key) && /^var\((--[\w-]+)\)$/.exec(value);
-      return named ? look.getPropertyValue(named[1]).trim() : value;
+      if (!/color/i.test(key)) return value;
+      const named = /^var\((--[\w-]+)\)$/.exec(value);
+      if (named) return look.getPropertyValue(named[1]).trim();
+      const either = /^light-dark\((#\w{6}|rgba\([\d., ]+\)), (#\w{6}|rgba\([\d., ]+\))\)$/.exec(value);
+      return either ? either[isDark() ? 2 : 1] : value;
     }
     if (Array.isArray(value)) return value.map((inner) => tinted(inner, key, look));
     if (value === null || typeof value !== "object") return value;
@@ -30,7 +55,6 @@
     }
   };
 
-  const isDark = () => (root.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
   const refresh = () => {
     button.textContent = isDark() ? "Light" : "Dark";
     button.setAttribute("aria-label", `Switch to ${isDark() ? "light" : "dark"}`);
@@ -68,4 +92,5 @@
     draw();
   });
   refresh();
+  measure();
 })();

@@ -17,7 +17,7 @@ from murmurcast._files import write_atomically
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 from murmurcast.privacy.rounding import at_most, at_most_fixed
-from murmurcast.reports import cost_axes
+from murmurcast.reports import cost_axes, palette, sweep_plots
 from murmurcast.runs.result import spread_over_seeds
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from murmurcast.planning.plan import Plan
     from murmurcast.reports.cost_axes import Against
     from murmurcast.runs.result import Result
+    from murmurcast.runs.sweep import Sweep
 
 _MODEL, _NOISE, _LINK, _INK = "#1f6f8b", "#f2b705", "#8a8f98", "#20242b"
 _COURSES, _DASHES = (_MODEL, "#d1495b", _INK, "#3a7d44", "#7b4b94", "#c77d0a"), ("-", "--", ":")
@@ -112,14 +113,14 @@ def curves_figure(runs: "Sequence[Result]", metric: str, against: "Sequence[Agai
 
 
 def _draw_curves(axes: Axes, runs: "Sequence[Result]", metric: str, against: "Against") -> None:
+    looks = _looks(runs)
     for index, run in enumerate(runs):
         at = cost_axes.along(run, against)
         if at is None:
             continue  # it uses none of it: there is no curve to draw
         by_seed = np.asarray(run.metrics[metric].mean("node"))
-        mean, colour = by_seed.mean(axis=0), _COURSES[index % len(_COURSES)]
+        mean, (colour, dashes) = by_seed.mean(axis=0), looks[index]
         spread = spread_over_seeds(by_seed) if len(by_seed) > 1 else np.zeros_like(mean)
-        dashes = _DASHES[index % len(_DASHES)]
         axes.plot(at, mean, color=colour, linestyle=dashes, linewidth=1.6, label=str(index))
         axes.fill_between(at, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
     if cost_axes.is_logarithmic(runs, against):
@@ -130,9 +131,28 @@ def _draw_curves(axes: Axes, runs: "Sequence[Result]", metric: str, against: "Ag
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def _looks(runs: "Sequence[Result]") -> list[tuple[str, Any]]:
+    """Colour and dashes: of few runs each has a colour; of more, hue says the algorithm, and shade the budget."""
+    if len(runs) <= len(_COURSES):
+        return [(_COURSES[index], _DASHES[index % len(_DASHES)]) for index in range(len(runs))]
+    return [(one.light, sweep_plots.DASHES[one.dash]) for one in palette.of_runs(runs)]
+
+
+def sweep_figure(sweep: "Sweep", metric: str | None = None, against: str | None = None) -> Figure:
+    """A metric at the last epoch against a key that was varied: mean over nodes and seeds, band over seeds.
+
+    Args:
+        sweep: At least one of its points is done.
+        metric: A metric of every node; by default the accuracy of published models, or their loss.
+        against: The key; by default the budget, or the first that has several numbers.
+    """
+    return sweep_plots.sweep_figure(sweep, metric, against)
+
+
 def _add_names(axes: Axes, runs: "Sequence[Result]") -> None:
     """Written in afterwards: a name of a label may not begin with "_", and what stands between "$" is a formula."""
-    legend = axes.legend(frameon=False)
+    many: dict[str, Any] = {"fontsize": 7, "ncols": 1 + len(runs) // 12} if len(runs) > len(_COURSES) else {}
+    legend = axes.legend(frameon=False, **many)
     drawn = (runs[int(str(line.get_label()))] for line in axes.get_lines())
     for text, run in zip(legend.get_texts(), drawn, strict=True):
         text.set(text=_check.printable(run.name[:60]), parse_math=False)
