@@ -75,8 +75,8 @@ def test_what_promises_nothing_is_the_palest() -> None:
 
 def test_colours_are_written_for_both_themes() -> None:
     style = Style("#010203", "#a0b0c0", "dot", "x")
-    assert style.colour == "light-dark(#010203, #a0b0c0)"
-    assert style.band(0.5) == "light-dark(rgba(1, 2, 3, 0.5), rgba(160, 176, 192, 0.5))"
+    assert style.colour == "var(--either-010203-a0b0c0)"
+    assert style.band == "var(--either-010203-a0b0c0-16)"
 
 
 def test_few_runs_have_a_hue_each_and_of_many_none_repeats() -> None:

@@ -91,11 +91,10 @@ def points(
     if ranges:
         shares = {key: _shares(key, seed, draws or 0) for key in ranges}
         drawn = [{key: one.at(shares[key][at]) for key, one in ranges.items()} for at in range(draws or 0)]
+    count = len(drawn) * math.prod(map(len, grid.values()))
+    if count > MAX_POINTS:
+        raise Error(f"the sweep has {count} points, more than {MAX_POINTS}", hint="vary fewer values")
     combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-    if len(combinations) * len(drawn) > MAX_POINTS:
-        raise Error(
-            f"the sweep has {len(combinations) * len(drawn)} points, more than {MAX_POINTS}", hint="vary fewer values"
-        )
     found = [point_of(values | others) for others in drawn for values in combinations]
     return tuple({point.name: point for point in found}.values())  # whole numbers are drawn more than once
 

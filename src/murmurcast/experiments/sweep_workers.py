@@ -87,8 +87,12 @@ class _Worker:
             start_new_session=True,  # Ctrl-C is ours: we end their input, and they write checkpoints
         )
         self.last_words = ""
-        threading.Thread(target=self._keep_words, args=(self.process.stderr,), daemon=True).start()
-        threading.Thread(target=self._listen, args=(self.process.stdout, events), daemon=True).start()
+        self.threads = (
+            threading.Thread(target=self._keep_words, args=(self.process.stderr,), daemon=True),
+            threading.Thread(target=self._listen, args=(self.process.stdout, events), daemon=True),
+        )
+        for thread in self.threads:
+            thread.start()
 
     def begin(self, task: Task) -> None:
         """Sends the task; a worker that has just died is told of by its own event."""
@@ -111,6 +115,15 @@ class _Worker:
             self.stream.close()
         except OSError:
             return
+
+    def close(self) -> None:
+        """Lets go of a process that has ended."""
+        self.end_input()
+        for thread in self.threads:
+            thread.join()
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
 
     def _listen(self, stream: IO[str], events: "queue.Queue[tuple[_Worker, dict[str, Any] | None]]") -> None:
         for line in stream:
@@ -161,6 +174,7 @@ class LocalWorkers:
         task = worker.task
         if words is None:
             self._workers.remove(worker)
+            worker.close()
             return None if task is None else Event(task.name, _died(worker))
         if task is None or words["kind"] == "ready":
             return None
@@ -184,9 +198,8 @@ class LocalWorkers:
             raise
         finally:
             for worker in self._workers:
-                for stream in (worker.process.stdout, worker.process.stderr):
-                    if stream is not None and worker.process.poll() is not None:
-                        stream.close()
+                if worker.process.poll() is not None:
+                    worker.close()
             self._workers.clear()
 
 

@@ -166,7 +166,7 @@ def _looks(runs: Sequence[Result]) -> list[_Look]:
             _Look(at, f"var(--series-{at + 1})", f"var(--band-{at + 1})", palette.DASHES[at], is_alone=True)
             for at in range(len(runs))
         ]
-    return [_Look(at, one.colour, one.band(), one.dash, False) for at, one in enumerate(palette.of_runs(runs))]
+    return [_Look(at, one.colour, one.band, one.dash, False) for at, one in enumerate(palette.of_runs(runs))]
 
 
 def _legend(runs: int) -> dict[str, Any]:

@@ -33,14 +33,20 @@
   for (const table of document.querySelectorAll(".table")) table.addEventListener("scroll", measure, { passive: true });
   window.addEventListener("resize", measure);
 
+  // rrggbb, of which so many percent are seen.
+  const seenThrough = (colour, percent) => {
+    const parts = [0, 2, 4].map((at) => parseInt(colour.slice(at, at + 2), 16));
+    return `rgba(${parts.join(", ")}, ${percent === undefined ? 1 : percent / 100})`;
+  };
+
   // Only what is a colour may name a variable: a run could be called "var(--ink)".
   const tinted = (value, key, look) => {
     if (typeof value === "string") {
       if (!/color/i.test(key)) return value;
+      const either = /^var\(--either-(\w{6})-(\w{6})(?:-(\d+))?\)$/.exec(value);
+      if (either) return seenThrough(either[isDark() ? 2 : 1], either[3]);
       const named = /^var\((--[\w-]+)\)$/.exec(value);
-      if (named) return look.getPropertyValue(named[1]).trim();
-      const either = /^light-dark\((#\w{6}|rgba\([\d., ]+\)), (#\w{6}|rgba\([\d., ]+\))\)$/.exec(value);
-      return either ? either[isDark() ? 2 : 1] : value;
+      return named ? look.getPropertyValue(named[1]).trim() : value;
     }
     if (Array.isArray(value)) return value.map((inner) => tinted(inner, key, look));
     if (value === null || typeof value !== "object") return value;

@@ -17,6 +17,7 @@ _HUES = ((226.0, 0.088), (18.0, 0.175), (149.0, 0.107), (312.0, 0.112), (63.0, 0
 _LIGHT, _DARK = (0.68, 0.36), (0.52, 0.88)  # lightness of the smallest and of the largest budget
 _ALONE = (0.51, 0.72)  # where there is one budget only, for light and dark
 _CHROMA = 0.12
+_BAND = 16  # percent of a colour that a band has
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "triangle-down")
 OWN_COLOURS_UP_TO = 6
@@ -53,14 +54,13 @@ class Style(NamedTuple):
 
     @property
     def colour(self) -> str:
-        """For a page, which takes the one that fits."""
-        return f"light-dark({self.light}, {self.dark})"
+        """For a page: a variable that names both colours, of which its script takes the one that fits."""
+        return f"var(--either-{self.light[1:]}-{self.dark[1:]})"
 
-    def band(self, alpha: float = 0.16) -> str:
+    @property
+    def band(self) -> str:
         """The same colour, to be seen through."""
-        parts = [[str(int(one[at : at + 2], 16)) for at in (1, 3, 5)] for one in (self.light, self.dark)]
-        light, dark = (f"rgba({', '.join(one)}, {alpha})" for one in parts)
-        return f"light-dark({light}, {dark})"
+        return f"var(--either-{self.light[1:]}-{self.dark[1:]}-{_BAND})"
 
 
 def styles(keys: Sequence[Key]) -> list[Style]:

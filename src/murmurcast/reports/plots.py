@@ -101,14 +101,16 @@ def curves_figure(runs: "Sequence[Result]", metric: str, against: "Sequence[Agai
     chosen = tuple(against or dict.fromkeys(("epoch", "channel_uses", *cost_axes.shown(runs))))
     columns = 2 if len(chosen) == 4 else len(chosen)
     rows = -(-len(chosen) // columns)
-    figure = Figure(figsize=(5.25 * columns, 3.6 * rows + 0.6), layout="constrained")
+    aside = 2.2 if len(runs) > len(_COURSES) else 0.0  # for the legend
+    height = max(3.6 * rows + 0.6, 0.6 + 0.19 * len(runs))
+    figure = Figure(figsize=(5.25 * columns + aside, height), layout="constrained")
     axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
     for side, one in zip(axes.flat, chosen, strict=True):
         _draw_curves(side, runs, metric, one)
     for side in axes[:, 0]:
         side.set_ylabel(_check.printable(metric.replace("_", " ")), parse_math=False)
     if len(runs) > 1:
-        _add_names(axes[0, 0], runs)
+        _add_names(figure, axes[0, 0], runs)
     return figure
 
 
@@ -122,7 +124,9 @@ def _draw_curves(axes: Axes, runs: "Sequence[Result]", metric: str, against: "Ag
         mean, (colour, dashes) = by_seed.mean(axis=0), looks[index]
         spread = spread_over_seeds(by_seed) if len(by_seed) > 1 else np.zeros_like(mean)
         axes.plot(at, mean, color=colour, linestyle=dashes, linewidth=1.6, label=str(index))
-        axes.fill_between(at, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
+        # Bands of many runs would cover each other, and all curves.
+        alpha = 0.18 if len(runs) <= len(_COURSES) else 0.4 / len(runs)
+        axes.fill_between(at, mean - spread, mean + spread, color=colour, alpha=alpha, linewidth=0)
     if cost_axes.is_logarithmic(runs, against):
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
@@ -149,10 +153,14 @@ def sweep_figure(sweep: "Sweep", metric: str | None = None, against: str | None 
     return sweep_plots.sweep_figure(sweep, metric, against)
 
 
-def _add_names(axes: Axes, runs: "Sequence[Result]") -> None:
+def _add_names(figure: Figure, axes: Axes, runs: "Sequence[Result]") -> None:
     """Written in afterwards: a name of a label may not begin with "_", and what stands between "$" is a formula."""
-    many: dict[str, Any] = {"fontsize": 7, "ncols": 1 + len(runs) // 12} if len(runs) > len(_COURSES) else {}
-    legend = axes.legend(frameon=False, **many)
+    if len(runs) <= len(_COURSES):
+        legend = axes.legend(frameon=False)
+    else:
+        legend = figure.legend(
+            *axes.get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=7.5
+        )
     drawn = (runs[int(str(line.get_label()))] for line in axes.get_lines())
     for text, run in zip(legend.get_texts(), drawn, strict=True):
         text.set(text=_check.printable(run.name[:60]), parse_math=False)

@@ -90,7 +90,7 @@ def view(sweep: Sweep, metric: str, against: str | None = None) -> View:
             f"the plot would have {len(combinations)} panels, for every combination of {', '.join(apart)}",
             hint=f"draw a sweep over fewer keys; at most {MAX_PANELS} panels are drawn",
         )
-    drawn = [key for key in others if key not in apart]
+    drawn = sorted((key for key in others if key not in apart), key=lambda key: key != ALGORITHM)
     looks = _looks(sweep, drawn, rest)
     panels = [
         _panel(sweep, metric, against, dict(zip(apart, values, strict=True)), drawn, looks) for values in combinations
@@ -103,7 +103,9 @@ def view(sweep: Sweep, metric: str, against: str | None = None) -> View:
 
 def _looks(sweep: Sweep, keys: Sequence[str], rest: str | None) -> dict[tuple[Any, ...], Style]:
     """A style for every combination of the keys that tell lines apart."""
-    found = list(dict.fromkeys(_identity(point, keys) for point in _sorted(sweep)))
+    ordered = [list(dict.fromkeys(_label(point, key) for point in _sorted(sweep))) for key in keys]
+    known = {_identity(point, keys) for point in sweep.done}
+    found = [one for one in product(*ordered) if one in known]
     at = {key: place for place, key in enumerate(keys)}
 
     def part(identity: tuple[Any, ...], key: str | None) -> Any:

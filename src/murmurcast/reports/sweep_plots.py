@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from murmurcast import _check
 from murmurcast.reports.sweep_lines import Line, View, view
@@ -67,7 +67,8 @@ def _draw(axes: Axes, line: Line, shown: View) -> None:
     axes.plot(x, line.mean, linestyle=DASHES[line.style.dash] if joined else "", linewidth=1.7, **look)
     if joined and len(x) > 1:
         low, high = line.mean - line.spread, line.mean + line.spread
-        axes.fill_between(x, low, high, color=line.style.light, alpha=0.15, linewidth=0)
+        lines = max(len(panel.lines) for panel in shown.panels)  # of many, bands would cover each other
+        axes.fill_between(x, low, high, color=line.style.light, alpha=min(0.15, 0.6 / lines), linewidth=0)
     elif np.any(line.spread):
         axes.errorbar(x, line.mean, line.spread, fmt="none", ecolor=line.style.light, elinewidth=0.9, capsize=2)
 
@@ -85,7 +86,9 @@ def _dress(axes: Axes, shown: View) -> None:
         axes.set_xticks(shown.values, texts)
         axes.xaxis.set_minor_locator(NullLocator())
     elif shown.is_logarithmic:
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(_check.printable(short_key(shown.against)), parse_math=False)
     axes.grid(color=_GREY, alpha=0.25, linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)

@@ -18,6 +18,7 @@ NOTE = (
     "mean over nodes and seeds; spread: standard deviation over seeds; worst node: its mean over seeds\n"
     f"epsilon: recomputed from the ledger, for the node that pays most. If it decides: {NOT_PAID}"
 )
+_VAGUE = ("file", "kind", "max", "min", "seed")
 
 
 class Summary(NamedTuple):
@@ -118,9 +119,11 @@ def in_order(sweep: Sweep) -> list[Point]:
 
 
 def short_key(key: str) -> str:
-    """The last part of a dotted key; of a name, what it is the name of."""
+    """The last part of a dotted key; of a name, what it is the name of, and of a word for many things, of which."""
     *above, last = key.split(".")
-    return above[-1] if last == "name" and above else last
+    if not above:
+        return last
+    return above[-1] if last == "name" else f"{above[-1]} {last}" if last in _VAGUE else last
 
 
 def _places(values: Sequence[float | str]) -> list[float]:
