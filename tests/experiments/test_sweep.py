@@ -316,7 +316,8 @@ def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"made_by": "murmurcast sweep", "format": 99}', "\0", "[" * 100000])
 def test_a_manifest_that_cannot_be_read_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "sweep.json").write_text(text)
-    for work in (lambda: mc.load_sweep(tmp_path), lambda: mc.sweep(tiny(), GRID, mc.SweepOptions(folder=tmp_path))):
-        with pytest.raises(Error, match="not of this version"):
-            work()
+    with pytest.raises(Error, match="not of this version"):
+        mc.load_sweep(tmp_path)
+    with pytest.raises(Error, match="not of this version"):
+        mc.sweep(tiny(), GRID, mc.SweepOptions(folder=tmp_path))
     assert (tmp_path / "sweep.json").read_text() == text

@@ -76,7 +76,7 @@ def test_what_promises_nothing_is_the_palest() -> None:
 def test_colours_are_written_for_both_themes() -> None:
     style = Style("#010203", "#a0b0c0", "dot", "x")
     assert style.colour == "var(--either-010203-a0b0c0)"
-    assert style.band == "var(--either-010203-a0b0c0-16)"
+    assert style.band() == "var(--either-010203-a0b0c0-16)"
 
 
 def test_few_runs_have_a_hue_each_and_of_many_none_repeats() -> None:

@@ -150,7 +150,7 @@ def _require_range(key: str, one: Range) -> None:
 def _shares(key: str, seed: int, draws: int) -> list[float]:
     """Shares in [0, 1), of this key alone."""
     word = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8])
-    return np.random.default_rng([seed, word]).random(draws).tolist()
+    return [float(share) for share in np.random.default_rng([seed, word]).random(draws)]
 
 
 def _split(option: str, item: str, example: str) -> tuple[str, str]:

@@ -23,6 +23,7 @@ from murmurcast.reports.cost_axes import Against as Against
 from murmurcast.runs.result import Result, spread_over_seeds
 
 WRITTEN_UP_TO, CURVES_UP_TO, MATRIX_UP_TO = 12, 60, 500  # nodes
+_FAINT = 6  # percent, of bands of many runs
 _GAINS_WRITTEN = 40  # links; more would cover each other
 _SHADES = [[0.0, "#e6f1f6"], [0.6, "#8cc0d6"], [1.0, "#2c7b9d"]]  # dark or white text can be read on all of them
 
@@ -166,7 +167,7 @@ def _looks(runs: Sequence[Result]) -> list[_Look]:
             _Look(at, f"var(--series-{at + 1})", f"var(--band-{at + 1})", palette.DASHES[at], is_alone=True)
             for at in range(len(runs))
         ]
-    return [_Look(at, one.colour, one.band, one.dash, False) for at, one in enumerate(palette.of_runs(runs))]
+    return [_Look(at, one.colour, one.band(_FAINT), one.dash, False) for at, one in enumerate(palette.of_runs(runs))]
 
 
 def _legend(runs: int) -> dict[str, Any]:

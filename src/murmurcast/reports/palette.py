@@ -17,7 +17,6 @@ _HUES = ((226.0, 0.088), (18.0, 0.175), (149.0, 0.107), (312.0, 0.112), (63.0, 0
 _LIGHT, _DARK = (0.68, 0.36), (0.52, 0.88)  # lightness of the smallest and of the largest budget
 _ALONE = (0.51, 0.72)  # where there is one budget only, for light and dark
 _CHROMA = 0.12
-_BAND = 16  # percent of a colour that a band has
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "cross", "triangle-down")
 OWN_COLOURS_UP_TO = 6
@@ -57,19 +56,17 @@ class Style(NamedTuple):
         """For a page: a variable that names both colours, of which its script takes the one that fits."""
         return f"var(--either-{self.light[1:]}-{self.dark[1:]})"
 
-    @property
-    def band(self) -> str:
-        """The same colour, to be seen through."""
-        return f"var(--either-{self.light[1:]}-{self.dark[1:]}-{_BAND})"
+    def band(self, percent: int = 16) -> str:
+        """The same colour, of which so much is seen: bands of many lines would cover each other."""
+        return f"var(--either-{self.light[1:]}-{self.dark[1:]}-{percent})"
 
 
 def styles(keys: Sequence[Key]) -> list[Style]:
     """A style for every key; different keys have different ones."""
     algorithms = list(dict.fromkeys(key.algorithm for key in keys))
-    budgets = sorted({key.budget for key in keys if key.budget is not None})
-    ranks: dict[float | None, int] = {budget: place for place, budget in enumerate(budgets)}
-    if any(key.budget is None for key in keys):
-        ranks = {None: 0} | {budget: place + 1 for budget, place in ranks.items()}
+    budgets: list[float | None] = [None] if any(key.budget is None for key in keys) else []
+    budgets += sorted({key.budget for key in keys if key.budget is not None})
+    ranks = {budget: place for place, budget in enumerate(budgets)}
     rests = list(dict.fromkeys(key.rest for key in keys))
     looks = list(product(MARKERS, DASHES))
     found = []

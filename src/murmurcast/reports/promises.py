@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from murmurcast._check import FloatArray
 from murmurcast.privacy.best_guess import in_words
 from murmurcast.privacy.certificate import unit_in_words
-from murmurcast.privacy.rounding import at_most
+from murmurcast.privacy.rounding import at_most, percent_at_most
 from murmurcast.reports import ledger
 from murmurcast.reports.page import Block, Cell, Row, Table, Verdict, promised
 from murmurcast.runs.compare import NOT_CERTIFIED
@@ -58,7 +58,7 @@ def _row(run: Result, name: str) -> Row:
     chance = _best_guess(run) if privacy["epsilon"] else 0.5
     unit = unit_in_words(privacy["unit"], privacy.get("records_per_person", 1))
     against = f"{privacy['against']}{caveat}"
-    guess = Cell(f"{100 * chance:.1f} %", chance)
+    guess = Cell(percent_at_most(chance), chance)
     return name, promised(privacy["epsilon"]), promised(privacy["delta"]), unit, against, guess, basis
 
 

@@ -14,12 +14,13 @@ from murmurcast.reports import charts, cost_axes, sweep_charts, sweep_table
 from murmurcast.reports.page import Block, Chart, Code, Facts, Row, Section, Table, Text, Verdict, number, render
 from murmurcast.reports.promises import promises
 from murmurcast.reports.runs import citation, in_one_column, origin, require_path
-from murmurcast.reports.sweep_lines import View, default_axis, view
+from murmurcast.reports.sweep_lines import View, default_axis, is_drawable, view
 from murmurcast.runs.ranking import NOT_PAID
 from murmurcast.runs.result import Result
-from murmurcast.runs.sweep import Sweep, text_of
+from murmurcast.runs.sweep import ALGORITHM, Sweep, text_of
 from murmurcast.runs.sweep_data import in_order, labels
 
+_LONG = 120  # characters
 _KINDS = ("accuracy", "distance", "loss")
 
 
@@ -41,7 +42,8 @@ def page_of(sweep: Sweep, methods: Sequence[Method] = (), rebuild: Rebuild = not
     """The page as text."""
     if not sweep.runs:
         raise Error(f"no point of {sweep.folder} is done", hint="finish the sweep first, with the same command")
-    points = sweep_table.in_order(sweep)
+    # Methods together, and within them by budget, as their colours are.
+    points = sorted(sweep_table.in_order(sweep), key=lambda point: str(point.values.get(ALGORITHM, "")))
     runs = [shown(sweep.runs[point.name], methods, rebuild) for point in points]
     names = [point.name for point in points]
     sections = [_summary(sweep), _table(sweep), _curves(runs), _promises(runs, names)]
@@ -53,26 +55,28 @@ def page_of(sweep: Sweep, methods: Sequence[Method] = (), rebuild: Rebuild = not
 def _lead(sweep: Sweep) -> list[str]:
     seeds = max(len(run.info["seeds"]) for run in sweep.runs.values())
     done = f"{len(sweep.runs)} of {len(sweep.points)} points" if sweep.missing else f"{len(sweep.points)} points"
+    varied = "; ".join(f"{key} {_axis(sweep, key)}" for key in sweep.axes)
     return [
-        f"{done}, {seeds} seed{'s' if seeds > 1 else ''} each: {'; '.join(_axis(sweep, key) for key in sweep.axes)}.",
+        f"{done}, {seeds} seed{'s' if seeds > 1 else ''} each: {varied}.",
         f"Made by murmurcast {version('murmurcast')} from the runs' own files. All of it is in this one file.",
     ]
 
 
 def _axis(sweep: Sweep, key: str) -> str:
-    """A key and its values in a few words."""
+    """The values of a key in a few words."""
     values = in_order(labels(sweep.points, key))
     if key in sweep.drawn:
-        return f"{key} drawn, {text_of(values[0])} to {text_of(values[-1])}"
+        return f"drawn, {text_of(values[0])} to {text_of(values[-1])}"
     listed = ", ".join(map(text_of, values))
-    return f"{key} {listed}" if len(listed) < 120 else f"{key}, {len(values)} values"
+    return listed if len(listed) < _LONG else f"of {len(values)} values"
 
 
 def _summary(sweep: Sweep) -> Section:
     """What a reader comes for: the metric against everything that was varied."""
     metric = sweep_table.shown_metric(sweep, None)
     first = default_axis(sweep)
-    keys = [first, *(key for key in sweep.axes if key != first and len(set(labels(sweep.done, key))) > 1)]
+    # Words have no order to draw along: what they make of a difference is the difference between lines.
+    keys = [first, *(key for key in sweep.axes if key != first and is_drawable(sweep, key))]
     blocks: list[Block] = [Verdict(f"Whoever chooses by this page: {NOT_PAID}.", "warning")]
     if sweep.failures:
         blocks.append(Verdict(f"{len(sweep.failures)} of {len(sweep.points)} points failed; see below.", "warning"))
@@ -106,7 +110,7 @@ def _table(sweep: Sweep) -> Section:
         "the channel."
     )
     ends = {
-        "published": f"{note} epsilon: of the node that pays most, recomputed from the ledger.",
+        "published": f"{note} epsilon paid: by the node that pays most, recomputed from the ledger.",
         "own": f"{note} No noise covers own models, and no promise is about them: they stay on their nodes.",
     }
     tables = tuple(

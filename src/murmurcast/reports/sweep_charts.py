@@ -59,7 +59,7 @@ def _traces(line: Line, shown: View, place: int) -> list[go.Scatter]:
         x=[*x, *x[::-1]],
         y=np.concatenate([line.mean + line.spread, (line.mean - line.spread)[::-1]]),
         fill="toself",
-        fillcolor=line.style.band,
+        fillcolor=line.style.band(8 if len(shown.panels[0].lines) > 4 else 16),
         line={"width": 0},
         legendgroup=f"line {place}",
         showlegend=False,

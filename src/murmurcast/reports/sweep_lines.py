@@ -68,8 +68,13 @@ class View(NamedTuple):
 
 def default_axis(sweep: Sweep) -> str:
     """What a sweep is drawn against if nobody says: the budget, or the first key with several numbers."""
-    numeric = [key for key in sweep.axes if _is_numeric(labels(sweep.done, key)) and len(_values(sweep, key)) > 1]
+    numeric = [key for key in sweep.axes if is_drawable(sweep, key)]
     return BUDGET if BUDGET in numeric else (*numeric, *sweep.axes)[0]
+
+
+def is_drawable(sweep: Sweep, key: str) -> bool:
+    """Whether a key has several numbers, which have an order to draw along."""
+    return _is_numeric(labels(sweep.done, key)) and len(_values(sweep, key)) > 1
 
 
 def view(sweep: Sweep, metric: str, against: str | None = None) -> View:

@@ -16,7 +16,7 @@ from murmurcast.runs.sweep_data import labels
 
 NOTE = (
     "mean over nodes and seeds; spread: standard deviation over seeds; worst node: its mean over seeds\n"
-    f"epsilon: recomputed from the ledger, for the node that pays most. If it decides: {NOT_PAID}"
+    f"epsilon paid: recomputed from the ledger, for the node that pays most\n{NOT_PAID}"
 )
 _VAGUE = ("file", "kind", "max", "min", "seed")
 
@@ -78,7 +78,7 @@ def summary(sweep: Sweep, point: Point, metric: str) -> Summary:
 
 def headings(sweep: Sweep, metric: str) -> tuple[str, ...]:
     """What the columns of `cells` are."""
-    covered = ("epsilon",) if metric.startswith("published_") else ()
+    covered = ("epsilon paid",) if metric.startswith("published_") else ()
     return (*map(short_key, sweep.axes), metric, "spread", "worst node", "epochs", "uses", *covered)
 
 
