@@ -197,6 +197,7 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_a_checkpoint(tmp_path: Path) -> No
     assert_same(load_run(first), before)
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_killed_takes_its_workers_along_and_loses_nothing(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(TINY)
     cut = begin("tiny.toml", *LONG, cwd=tmp_path)
@@ -234,6 +235,7 @@ def test_a_full_disk_stops_it_and_loses_nothing(tmp_path: Path) -> None:
     assert "2 of 2 points" in done.stdout
 
 
+@pytest.mark.slow
 def test_two_sweeps_do_not_write_to_one_folder(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(TINY)
     first = begin("tiny.toml", *LONG, cwd=tmp_path)

@@ -129,6 +129,7 @@ def test_a_folder_of_another_experiment_is_refused_and_stays_as_it_is(
     assert kept == {path: path.read_bytes() for path in swept.folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_data_that_has_changed_is_another_experiment(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     rows = [f"{a:.4f},{b:.4f},{int(a + b > 0)}" for a, b in rng.standard_normal((40, 2))]
@@ -142,6 +143,7 @@ def test_data_that_has_changed_is_another_experiment(tmp_path: Path) -> None:
         mc.sweep(tmp_path / "own.toml", {"privacy.epsilon": (2.0, 3.0)}, options)
 
 
+@pytest.mark.slow
 def test_an_altered_run_is_reported_and_not_run_anew(swept: mc.Sweep, tmp_path: Path) -> None:
     import shutil
 
@@ -200,6 +202,7 @@ def own_methods(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "own_methods_of_sweep"
 
 
+@pytest.mark.slow
 def test_what_kills_its_worker_every_time_is_reported_and_the_others_go_on(tmp_path: Path, own_methods: str) -> None:
     names = [f"{own_methods}:{name}" for name in ("deadly", "deadly_once", "faulty")]
     grid = {"algorithm.name": [*names, "dp-dsgd"]}

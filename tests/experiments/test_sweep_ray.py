@@ -19,6 +19,7 @@ from tests.experiments.sweeps import GRID, NAMES, TINY, assert_same, tiny, writt
 
 ray = pytest.importorskip("ray")
 pytestmark = pytest.mark.filterwarnings("default")  # those of Ray are its own
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - so it is called; else they get no turn on a busy machine
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,8 @@ def test_a_third_key_makes_dashes_and_a_fourth_panels() -> None:
 
 
 def test_too_many_panels_are_refused_and_the_page_says_so() -> None:
-    found = sweep(steps=(0.05, 0.1), network_seed=tuple(range(7)), epsilons=(1.0,), data_seed=(1, 2))
+    seeds = tuple(range(7))
+    found = sweep(("mped2fl",), (1.0, 2.0), (0.05, 0.1), network_seed=seeds, data_seed=(1, 2))
     with pytest.raises(Error, match="14 panels"):
         view(found, METRIC)
     assert "Not drawn against" in page.page_of(found)
