@@ -105,5 +105,7 @@ def test_a_cluster_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(TINY)
     words = ("--grid", "privacy.epsilon=4.0", "--ray-address", "127.0.0.1:1")
     assert "no Ray cluster at 127.0.0.1:1" in commands.refused(commands.run("sweep", "tiny.toml", *words, cwd=tmp_path))
+    words = ("--grid", "privacy.epsilon=4.0", "--ray-address", "nowhere")
+    assert "not the address of a Ray" in commands.refused(commands.run("sweep", "tiny.toml", *words, cwd=tmp_path))
     with pytest.raises(Error, match="Ray is not asked for"):
         mc.SweepOptions(ray_address="127.0.0.1:1")

@@ -4,6 +4,7 @@ A task runs in a folder of its own where the cluster puts it, and its finished r
 share no disk. What an experiment names (data, networks, methods of one's own) must be there on every machine.
 """
 
+import socket
 import tempfile
 import time
 from collections import deque
@@ -16,6 +17,9 @@ from murmurcast.experiments.sweep_task import Done, Failed, Task, run_task
 from murmurcast.experiments.sweep_workers import Event, cores, environment
 from murmurcast.runs.folder_lock import LOCK, locked
 from murmurcast.runs.result import DATA_KEY, RUN, require_folder
+
+_SECONDS_TO_ANSWER = 10.0
+_HINT = "give the address of a running cluster, such as --ray-address 10.0.0.1:6379, or leave it out"
 
 
 class Finished(NamedTuple):
@@ -125,6 +129,8 @@ def _imported() -> Any:
 
 def _connect(ray: Any, address: str | None, processors: int | None) -> None:
     """Joins the cluster at an address, or starts an instance here that nobody else can reach."""
+    if address is not None and address != "auto":
+        _require_answer(address)
     try:
         ray.init(
             address=address or "local",
@@ -137,6 +143,17 @@ def _connect(ray: Any, address: str | None, processors: int | None) -> None:
     except (ConnectionError, ValueError, RuntimeError, OSError) as problem:
         words = " ".join(str(problem).split())[:200]
         raise Error(
-            f"there is no Ray cluster at {address}: {words}" if address else f"Ray does not start: {words}",
-            hint="give the address of a running cluster, such as --ray-address 10.0.0.1:6379, or leave it out",
+            f"there is no Ray cluster at {address}: {words}" if address else f"Ray does not start: {words}", hint=_HINT
         ) from None
+
+
+def _require_answer(address: str) -> None:
+    """Somebody answers there: Ray itself would wait for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise Error(f'"{address}" is not the address of a Ray cluster', hint=_HINT)
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
+    except OSError as problem:
+        words = problem.strerror or "no answer"
+        raise Error(f"there is no Ray cluster at {address}: {words}", hint=_HINT) from None

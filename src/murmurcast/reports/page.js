@@ -4,6 +4,7 @@
   const button = document.getElementById("theme");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const KEPT = "murmurcast-theme";
+  const NARROW = 600, LINE = 22; // pixels: of a chart, and of a name in its legend
   const TOOLS = ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"];
   const CONFIG = { responsive: true, displaylogo: false, modeBarButtonsToRemove: TOOLS };
 
@@ -57,7 +58,15 @@
     const look = getComputedStyle(root);
     for (const chart of document.querySelectorAll("figure.chart")) {
       const spec = tinted(JSON.parse(chart.querySelector("script").textContent), "", look);
-      Plotly.react(chart.querySelector(".plot"), spec.data, spec.layout, CONFIG);
+      const plot = chart.querySelector(".plot");
+      if (plot.clientWidth < NARROW && spec.layout.legend?.orientation === "v") {
+        // Names beside a narrow chart would leave nothing of it: they go below, and it grows by as much.
+        const names = spec.data.filter((line) => line.showlegend !== false).length;
+        Object.assign(spec.layout.legend, { orientation: "h", x: 0, y: -0.25, yanchor: "top" });
+        spec.layout.height = Number(spec.layout.height) + LINE * names;
+        plot.style.height = `${spec.layout.height}px`;
+      }
+      Plotly.react(plot, spec.data, spec.layout, CONFIG);
     }
   };
 

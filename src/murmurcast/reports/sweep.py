@@ -42,8 +42,10 @@ def page_of(sweep: Sweep, methods: Sequence[Method] = (), rebuild: Rebuild = not
     """The page as text."""
     if not sweep.runs:
         raise Error(f"no point of {sweep.folder} is done", hint="finish the sweep first, with the same command")
-    # Methods together, and within them by budget, as their colours are.
-    points = sorted(sweep_table.in_order(sweep), key=lambda point: str(point.values.get(ALGORITHM, "")))
+    # Methods together, and within them by budget, as their colours are; the first has the first hue in all charts.
+    points = sweep_table.in_order(sweep)
+    methods = [point.values.get(ALGORITHM) for point in points]
+    points = sorted(points, key=lambda point: methods.index(point.values.get(ALGORITHM)))
     runs = [shown(sweep.runs[point.name], methods, rebuild) for point in points]
     names = [point.name for point in points]
     sections = [_summary(sweep), _table(sweep), _curves(runs), _promises(runs, names)]
