@@ -1,5 +1,6 @@
 """Who carries out a sweep's tasks: worker processes on this machine, or a Ray cluster; and what they tell."""
 
+import contextlib
 import json
 import os
 import queue
@@ -11,7 +12,6 @@ from typing import IO, Any, NamedTuple, Protocol
 from murmurcast.experiments.sweep_task import Done, Failed, Task
 
 _SECONDS_TO_STOP = 60.0  # for a checkpoint; an epoch may be long
-_LAST_WORDS = 2000  # characters of what a worker that died wrote
 
 
 class Event(NamedTuple):
@@ -80,19 +80,14 @@ class _Worker:
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # whatever a method prints may be private: no log keeps it
             text=True,
             encoding="utf-8",
             env=os.environ | environment(share) | {"PYTHONPATH": paths},
             start_new_session=True,  # Ctrl-C is ours: we end their input, and they write checkpoints
         )
-        self.last_words = ""
-        self.threads = (
-            threading.Thread(target=self._keep_words, args=(self.process.stderr,), daemon=True),
-            threading.Thread(target=self._listen, args=(self.process.stdout, events), daemon=True),
-        )
-        for thread in self.threads:
-            thread.start()
+        self.thread = threading.Thread(target=self._listen, args=(self.process.stdout, events), daemon=True)
+        self.thread.start()
 
     def begin(self, task: Task) -> None:
         """Sends the task; a worker that has just died is told of by its own event."""
@@ -119,21 +114,16 @@ class _Worker:
     def close(self) -> None:
         """Lets go of a process that has ended."""
         self.end_input()
-        for thread in self.threads:
-            thread.join()
-        for stream in (self.process.stdout, self.process.stderr):
-            if stream is not None:
-                stream.close()
+        self.thread.join()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
     def _listen(self, stream: IO[str], events: "queue.Queue[tuple[_Worker, dict[str, Any] | None]]") -> None:
         for line in stream:
-            events.put((self, json.loads(line)))
+            if line.endswith("\n"):  # else it was killed within a word
+                events.put((self, json.loads(line)))
         self.process.wait()
         events.put((self, None))
-
-    def _keep_words(self, stream: IO[str]) -> None:
-        for line in stream:
-            self.last_words = (self.last_words + line)[-_LAST_WORDS:]
 
 
 class LocalWorkers:
@@ -190,16 +180,14 @@ class LocalWorkers:
             for worker in self._workers:
                 worker.end_input()
             for worker in self._workers:
-                worker.process.wait(_SECONDS_TO_STOP)
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
-            for worker in self._workers:
-                worker.process.kill()
-                worker.process.wait()
-            raise
+                # After an epoch that takes longer than anybody waits, what it began is lost, and nothing else.
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    worker.process.wait(_SECONDS_TO_STOP)
         finally:
             for worker in self._workers:
-                if worker.process.poll() is not None:
-                    worker.close()
+                worker.process.kill()  # those that have ended notice nothing
+                worker.process.wait()
+                worker.close()
             self._workers.clear()
 
 
@@ -207,4 +195,4 @@ def _died(worker: _Worker) -> Failed:
     status = worker.process.returncode
     how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
     hint = "memory may be short: use fewer --workers" if status == -9 else "run this point by itself"
-    return Failed(f"its worker process {how}", hint, again=True, details=worker.last_words)
+    return Failed(f"its worker process {how}", hint, again=True)

@@ -44,8 +44,8 @@ def page_of(sweep: Sweep, methods: Sequence[Method] = (), rebuild: Rebuild = not
         raise Error(f"no point of {sweep.folder} is done", hint="finish the sweep first, with the same command")
     # Methods together, and within them by budget, as their colours are; the first has the first hue in all charts.
     points = sweep_table.in_order(sweep)
-    methods = [point.values.get(ALGORITHM) for point in points]
-    points = sorted(points, key=lambda point: methods.index(point.values.get(ALGORITHM)))
+    names_of_methods = [point.values.get(ALGORITHM) for point in points]
+    points = sorted(points, key=lambda point: names_of_methods.index(point.values.get(ALGORITHM)))
     runs = [shown(sweep.runs[point.name], methods, rebuild) for point in points]
     names = [point.name for point in points]
     sections = [_summary(sweep), _table(sweep), _curves(runs), _promises(runs, names)]
