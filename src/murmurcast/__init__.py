@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from murmurcast.experiments.rank import rank as rank
     from murmurcast.experiments.shown import compare as compare
     from murmurcast.experiments.shown import report as report
+    from murmurcast.experiments.sweep import SweepOptions as SweepOptions
+    from murmurcast.experiments.sweep import load_sweep as load_sweep
+    from murmurcast.experiments.sweep import sweep as sweep
     from murmurcast.experiments.tune import TuneOptions as TuneOptions
     from murmurcast.experiments.tune import tune as tune
     from murmurcast.experiments.tuning import Tuning as Tuning
@@ -95,6 +98,7 @@ if TYPE_CHECKING:
     from murmurcast.runs.result import load_run as load_run
     from murmurcast.runs.run import RunOptions as RunOptions
     from murmurcast.runs.run import run as run
+    from murmurcast.runs.sweep import Sweep as Sweep
 
 _HOME = {
     "Algorithm": "algorithms.base",
@@ -129,6 +133,8 @@ _HOME = {
     "SoftmaxRegression": "problems.softmax",
     "TuneOptions": "experiments.tune",
     "Tuning": "experiments.tuning",
+    "Sweep": "runs.sweep",
+    "SweepOptions": "experiments.sweep",
     "audit": "audits.audit",
     "central_dp": "algorithms.central_dp",
     "certify": "experiments.certify",
@@ -150,6 +156,7 @@ _HOME = {
     "link_budget": "radio.link_budget",
     "load": "experiments.load",
     "load_run": "runs.result",
+    "load_sweep": "experiments.sweep",
     "local_only": "algorithms.local_only",
     "locally_balanced": "algorithms.locally_balanced",
     "mafalda": "algorithms.mafalda",
@@ -181,6 +188,7 @@ _HOME = {
     "spend_uses": "planning.spend_uses",
     "subgradient_push": "algorithms.subgradient_push",
     "subgradient_push_gaussian": "algorithms.subgradient_push_gaussian",
+    "sweep": "experiments.sweep",
     "topologies": "network.topologies",
     "tune": "experiments.tune",
 }

@@ -52,6 +52,11 @@ def parse(content: bytes, name: str, overrides: "Mapping[str, str] | None" = Non
     except (ValueError, RecursionError) as problem:  # tomllib lets through what int() says of too many digits
         raise Error(f"{name} is not TOML: {problem}", hint=_SEE) from None
     override(values, overrides or {})
+    return from_values(values)
+
+
+def from_values(values: dict[str, Any]) -> Experiment:
+    """The experiment that plain values describe, sections and keys as in a file."""
     _require_plain(values)
     try:
         experiment = Experiment.model_validate(values)
@@ -59,6 +64,21 @@ def parse(content: bytes, name: str, overrides: "Mapping[str, str] | None" = Non
         raise _explained(problem) from None
     _require_method(experiment)
     return experiment
+
+
+def with_changes(experiment: Experiment, changes: "Mapping[str, Any]") -> Experiment:
+    """The experiment with other values, by dotted keys, as they are given: see `settle`; all else stays as it is."""
+    values = experiment.values
+    for key, value in changes.items():
+        _make_room(values, key, changes)
+        *sections, last = key.split(".")
+        inner = values
+        for section in sections:
+            inner = inner.setdefault(section, {})
+            if not isinstance(inner, dict):
+                raise Error(f"{key}: {section} is not a section", hint="write section.key, such as privacy.epsilon")
+        inner[last] = value
+    return from_values(values)
 
 
 def example_names() -> tuple[str, ...]:
@@ -91,16 +111,21 @@ def _override(values: dict[str, Any], key: str, value: str) -> None:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
             raise Error(f"--set {key}={value}: {section} is not a section", hint="write --set section.key=value")
+    values[last] = toml_value(f"--set {key}", value)
+
+
+def toml_value(where: str, text: str) -> Any:
+    """What a value on the command line means: TOML, and what is not TOML is a string (power.objective=noise)."""
     try:
-        parsed = {"value": value} if _DEEP_KEY.search(value) else tomllib.loads(f"value = {value}")
+        parsed = {"value": text} if _DEEP_KEY.search(text) else tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
-        parsed = {"value": value}  # a bare word is a string: --set power.objective=noise
+        parsed = {"value": text}
     if len(parsed) > 1:
-        raise Error(f"--set {key}: more than one value is given", hint="use --set once for every key")
-    values[last] = parsed["value"]
+        raise Error(f"{where}: more than one value is given", hint=f"use {where.split()[0]} once for every key")
+    return parsed["value"]
 
 
-def _make_room(values: dict[str, Any], key: str, overrides: "Mapping[str, str]") -> None:
+def _make_room(values: dict[str, Any], key: str, overrides: "Mapping[str, Any]") -> None:
     """Takes out what the file gives instead of this key, unless it is replaced too: then the two are at odds."""
     schedule = values.get("schedule")
     if not isinstance(schedule, dict):
