@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help reproduce choose test test-slow test-browser test-torch check format bench lock clean
+.PHONY: help reproduce choose test test-slow test-browser test-torch test-ray check format bench lock clean
 
 help:
 	@echo "make reproduce   the paper's figures, its theory and the honest picture, in reproduction/"
@@ -12,6 +12,7 @@ help:
 	@echo "make test-slow   run the tests that take minutes"
 	@echo "make test-browser  open the pages in Chromium"
 	@echo "make test-torch  test models of PyTorch; installs it, which is large"
+	@echo "make test-ray    test sweeps on Ray; installs it, which is large"
 	@echo "make check       lint and type-check"
 	@echo "make bench       measure speed"
 	@echo "make lock        resolve requirements.lock anew from pyproject.toml"
@@ -53,6 +54,11 @@ TORCH := torch==2.13.0 "torchax>=0.0.14.dev20260801"
 test-torch: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	$(BIN)/python -m pytest tests/problems/modules/test_from_torch.py tests/test_examples.py -k torch
+
+# Large too.
+test-ray: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check ray==2.55.1
+	$(BIN)/python -m pytest tests/experiments/test_sweep_ray.py
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -95,6 +95,8 @@ _EVERY_NTH = {
     "certificates/test_forged_folders.py::test_an_honest_run_is_accepted": 4,
     "cli/test_certify.py::test_edits_with_fresh_hashes": 3,
     "experiments/test_rank.py::test_equal_steps_move_the_mean_model_equally_far": 3,
+    "experiments/test_tune.py::test_a_try_is_found_again_only_where_nothing_has_changed": 2,
+    "experiments/test_tune.py::test_methods_of_every_kind_can_be_tuned": 3,
     "fuzz/test_run_folders.py::test_names_are_shown_and_not_obeyed": 3,
     "planning/test_solve.py::test_alpha_for_given_noise_meets_the_total_budget": 3,
     "privacy/test_amplification.py::test_lies_between_the_diagnostic_and_the_certificate": 2,

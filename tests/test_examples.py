@@ -42,8 +42,9 @@ def call(*words: str, folder: Path, path: str = "") -> str:
 
 def test_some_plots_of_a_radio_are_made_quickly(tmp_path: Path) -> None:
     plots = str(ROOT / "examples" / "radio_plots.py")
-    said = call(plots, "--quick", "--out", "plots", "--only", "slots", "compensation", folder=tmp_path)
+    said = call(plots, "--quick", "--out", "plots", "--only", "slots", "compensation", "noise", folder=tmp_path)
     assert "reference renewed every 20 epochs: median" in said
+    assert "own slot                 epsilon 2" in said
     assert {path.stem for path in (tmp_path / "plots").glob("*.png")} == {"slots", "compensation"}
 
 

@@ -55,6 +55,12 @@ if TYPE_CHECKING:
     from murmurcast.experiments.rank import rank as rank
     from murmurcast.experiments.shown import compare as compare
     from murmurcast.experiments.shown import report as report
+    from murmurcast.experiments.sweep import SweepOptions as SweepOptions
+    from murmurcast.experiments.sweep import load_sweep as load_sweep
+    from murmurcast.experiments.sweep import sweep as sweep
+    from murmurcast.experiments.tune import TuneOptions as TuneOptions
+    from murmurcast.experiments.tune import tune as tune
+    from murmurcast.experiments.tuning import Tuning as Tuning
     from murmurcast.network import gains as gains
     from murmurcast.network import topologies as topologies
     from murmurcast.network import weights as mixing  # noqa: F401
@@ -70,6 +76,7 @@ if TYPE_CHECKING:
     from murmurcast.planning.setup import ClippedGradients as ClippedGradients
     from murmurcast.planning.setup import Setup as Setup
     from murmurcast.planning.solve import plan as plan
+    from murmurcast.planning.spend_uses import spend_uses as spend_uses
     from murmurcast.privacy import gaussian as gaussian
     from murmurcast.privacy.certificate import Certificate as Certificate
     from murmurcast.privacy.coalitions import Collusion as Collusion
@@ -91,6 +98,7 @@ if TYPE_CHECKING:
     from murmurcast.runs.result import load_run as load_run
     from murmurcast.runs.run import RunOptions as RunOptions
     from murmurcast.runs.run import run as run
+    from murmurcast.runs.sweep import Sweep as Sweep
 
 _HOME = {
     "Algorithm": "algorithms.base",
@@ -123,6 +131,10 @@ _HOME = {
     "Schedule": "planning.schedule",
     "Setup": "planning.setup",
     "SoftmaxRegression": "problems.softmax",
+    "TuneOptions": "experiments.tune",
+    "Tuning": "experiments.tuning",
+    "Sweep": "runs.sweep",
+    "SweepOptions": "experiments.sweep",
     "audit": "audits.audit",
     "central_dp": "algorithms.central_dp",
     "certify": "experiments.certify",
@@ -144,6 +156,7 @@ _HOME = {
     "link_budget": "radio.link_budget",
     "load": "experiments.load",
     "load_run": "runs.result",
+    "load_sweep": "experiments.sweep",
     "local_only": "algorithms.local_only",
     "locally_balanced": "algorithms.locally_balanced",
     "mafalda": "algorithms.mafalda",
@@ -172,9 +185,12 @@ _HOME = {
     "row_stochastic": "algorithms.row_stochastic",
     "row_stochastic_laplace": "algorithms.row_stochastic_laplace",
     "run": "runs.run",
+    "spend_uses": "planning.spend_uses",
     "subgradient_push": "algorithms.subgradient_push",
     "subgradient_push_gaussian": "algorithms.subgradient_push_gaussian",
+    "sweep": "experiments.sweep",
     "topologies": "network.topologies",
+    "tune": "experiments.tune",
 }
 _MODULES = ("datasets", "features", "figures", "gains", "gaussian", "mixing", "modules", "topologies")
 

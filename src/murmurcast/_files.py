@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 from zipfile import BadZipFile, LargeZipFile
 
-from murmurcast.errors import Error
+from murmurcast.errors import Error, NotWritten
 
 # What the readers of .npy, .npz, .nc, .csv and .parquet raise where bytes are not what they seem. NumPy parses headers
 # as Python, so that even the tokenizer has a say.
@@ -57,6 +57,6 @@ def write_atomically(path: Path, content: bytes) -> None:
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as problem:
-        raise Error(
+        raise NotWritten(
             f"{path} cannot be written: {problem.strerror}", hint="free some space or choose another folder"
         ) from None

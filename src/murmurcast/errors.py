@@ -17,6 +17,10 @@ class Altered(Error):  # noqa: N818 - reads as a verdict, which it is
     """What a run left behind is incomplete, contradicts itself, or is not what the run wrote."""
 
 
+class NotWritten(Error):  # noqa: N818 - as above
+    """A file or a folder cannot be written: the disk is full, or not open to us. It is not the fault of any input."""
+
+
 class Infeasible(Error):  # noqa: N818 - as above
     """No power split meets the budget.
 

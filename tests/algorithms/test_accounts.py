@@ -237,7 +237,7 @@ def test_no_tables_can_be_changed_together_so_that_the_account_is_too_low(case: 
             accepted += 1
             for who, exact in really(one, in_ledger(one.algorithm, edited.ledger)).items():
                 assert (cost[who] >= exact * (1 - 1e-6)).all(), (seed, who)
-    assert accepted > 10
+    assert accepted > 5  # of a method whose z must follow from its weights, most edits are refused outright
 
 
 @pytest.mark.parametrize(

@@ -137,3 +137,56 @@ def test_rounds_that_a_method_has_not_are_refused(folder: Path) -> None:
         cwd=folder,
     )
     assert "schedule.rounds is 2, and dsgd has no further mixing rounds" in refused(done)
+
+
+LARGE = """
+[network]
+topology = "geometric"
+nodes = 10000
+radius = 0.025
+size_m = 1500.0
+seed = 1
+gain = {kind = "indoor"}
+[privacy]
+epsilon = 8.0
+[problem]
+kind = "quadratic"
+dim = 4
+radius = 2.0
+[schedule]
+epochs = 30
+step = 0.1
+noise_timing = "aligned"
+[radio]
+power_dbm = 10.0
+fading = "jakes"
+[run]
+evaluate_every = 30
+"""
+
+
+@pytest.mark.slow
+def test_ten_thousand_nodes_run_while_their_channels_fade(tmp_path: Path) -> None:
+    """Nothing in it may be as large as nodes x nodes: 800 MB."""
+    (tmp_path / "large.toml").write_text(LARGE)
+    done = run("run", "large.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    kept = load_run(tmp_path / "runs" / "large")
+    assert kept.metrics.sizes["node"] == 10_000
+    assert np.isfinite(np.asarray(kept.metrics["own_loss"])).all()
+    assert "own-slot, half duplex: " in line(done.stdout, "Radio")
+    done = run("certify", "runs/large", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert line(done.stdout, "Verdict").startswith("kept: epsilon 8 ")
+
+
+@pytest.mark.parametrize(("rule", "words"), [("recursive", "10000 x 10000 numbers"), ("predicted", "a dense solve")])
+@pytest.mark.parametrize("fading", ["iid", "jakes"])
+def test_a_divisor_too_large_to_follow_the_channel_is_refused_with_a_way_out(
+    tmp_path: Path, rule: str, words: str, fading: str
+) -> None:
+    (tmp_path / "large.toml").write_text(LARGE)
+    done = run("plan", "large.toml", "--set", f"network.z={rule}", "--set", f"radio.fading={fading}", cwd=tmp_path)
+    said = refused(done)
+    assert words in said
+    assert 'use z = "mean"' in said

@@ -33,3 +33,38 @@ def test_only_what_is_stated_and_counted_leaves_no_question() -> None:
     assert settings_chosen.question("ours", "on this data, paid: a", ("ours", "a")) == ""
     assert "privacy.settings_chosen" in settings_chosen.question("ours", "not stated", ("ours",))
     assert "missing here: a." in settings_chosen.question("ours", "on this data, paid: a", ("ours",))
+
+
+def test_public_data_may_be_named_with_its_hash_and_the_number_of_tries() -> None:
+    choice = settings_chosen.PublicChoice("fashion-mnist", "0a" * 32, 24)
+    assert choice.statement == f"on public data: fashion-mnist, sha256 {'0a' * 32}, 24 settings tried"
+    assert settings_chosen.public_choice(choice.statement) == choice
+    assert mc.Budget(epsilon=1.0, settings_chosen=choice.statement).settings_chosen == choice.statement
+    said = settings_chosen.assumption(choice.statement)
+    assert "fashion-mnist" in said
+    assert "0a" * 32 in said
+    assert "24 settings were tried" in said
+    assert settings_chosen.question("ours", choice.statement, ("ours",)) == ""
+    assert settings_chosen.public_choice("on public data") is None
+
+
+@pytest.mark.parametrize("name", ["a, sha256 b", 'a"b\n[x]', "x; fixed beforehand", "", "y" * 300, "été 1.csv"])
+def test_whatever_a_file_is_called_its_statement_is_known_and_on_one_line(name: str) -> None:
+    statement = settings_chosen.PublicChoice(name, "f" * 64, 1).statement
+    settings_chosen.check(statement)
+    assert not set(statement) & set('\n"\\;')
+    assert settings_chosen.public_choice(statement) is not None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"on public data: digits, sha256 {'0' * 63}, 3 settings tried",
+        f"on public data: digits, sha256 {'0' * 64}, 0 settings tried",
+        f"on public data: digits, sha256 {'0' * 64}, 3 settings tried, honestly",
+        "on public data: digits",
+    ],
+)
+def test_half_an_origin_is_refused(statement: str) -> None:
+    with pytest.raises(mc.Error, match="settings_chosen"):
+        settings_chosen.check(statement)

@@ -127,14 +127,30 @@ def test_relabelling_nodes_relabels_the_divisor(access: Any) -> None:
     np.testing.assert_allclose(other, found[order], rtol=0.03)
 
 
-def test_ten_thousand_nodes_are_drawn_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = topologies.star(10_000)  # one row of 10,000, and 10,000 rows of one
-    monkeypatch.setattr(divisor, "MAX_DRAWN", 4e5)
+@pytest.mark.parametrize("heard", [1, 2, 5, 40])
+def test_the_sum_over_ln_s_has_the_integrals_value(heard: int) -> None:
+    rms = np.random.default_rng(heard).uniform(-30, 30, heard)
+    rms = 10 ** (rms / 20) * 1e-5  # 60 dB apart, as loud as a radio
+    found = divisor.rayleigh_shares(rms[None])[0]
+    np.testing.assert_allclose(found, rayleigh_shares(rms / rms.max()), rtol=1e-6)
+    np.testing.assert_allclose(divisor.rayleigh_shares(np.stack([rms, 7 * rms]))[1], found, rtol=1e-12)
+
+
+def test_where_draws_would_be_few_the_integral_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A star: one row of 10,000, and 10,000 rows of one."""
+    network, reception = topologies.star(10_000, gain=Uniform()), Reception("own-slot", 10_000)
     arriving = arriving_amplitudes(network, np.full(10_000, 0.5))
-    found = divisor.expected(arriving, Reception("own-slot", 10_000), RAYLEIGH)
+    found = divisor.expected(arriving, reception, RAYLEIGH)
     assert found.nnz == network.links + network.nodes
     pi = divisor.mean(found)
     np.testing.assert_allclose(pi @ found, pi, atol=1e-12)
+    np.testing.assert_array_equal(divisor.expected(arriving, reception, RAYLEIGH, seed=1).data, found.data)
+    small, other = csr_array(amplitudes(6, 3)), Reception("aligned", 7)
+    drawn = divisor.expected(small, other, RAYLEIGH)
+    monkeypatch.setattr(divisor, "MAX_DRAWN", 4e3)
+    np.testing.assert_allclose(divisor.expected(small, other, RAYLEIGH).toarray(), drawn.toarray(), atol=0.02)
+    with_sight = [divisor.expected(small, other, Channel("iid", 3.0), seed=seed).toarray() for seed in (0, 1)]
+    assert np.abs(with_sight[0] - with_sight[1]).max() > 1e-4  # there is no such integral: it is drawn
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -11,6 +11,7 @@ from murmurcast.network.graph import Network
 from murmurcast.network.weights import mixing
 from murmurcast.radio import combining, units
 from murmurcast.radio.link_budget import LinkBudget, link_budget
+from murmurcast.radio.physics import Split, physics
 from murmurcast.radio.settings import AccessName, Duplex, Radio
 from tests.radio.reference import instances, require_equal
 
@@ -192,6 +193,22 @@ def test_where_weights_change_agreement_is_counted_in_the_mean_square_too() -> N
         assert found.mean_square_rate < 1
     wild = budget(network, Radio(access="referenced", duplex="full", kappa=8.0))
     assert (wild.mean_square_rate or 0) > 1  # too far towards what is heard
+
+
+def test_with_further_rounds_receivers_add_what_the_runs_do() -> None:
+    """Who sends a mixed point on may be as loud as its loudest neighbour, so that all send with less."""
+    network, rng = asymmetric(), np.random.default_rng(0)
+    alpha, noise_std = rng.uniform(0.2, 0.8, 7), rng.uniform(0.1, 0.5, (EPOCHS, 7))
+    resolved = int(network.heard_degree.max()) + 1
+    radio = Radio(power_dbm=units.dbm(network.power))
+    for rounds in (1, 2):
+        found = budget(network, radio, rounds=rounds)
+        sent = physics(network, radio, Split(alpha, noise_std, resolved, DIM, RADIUS, rounds))
+        compensation = mixing(network, alpha, resolved).compensation
+        one = np.sqrt(sent.noise / 2 * network.heard_degree) / (compensation * resolved)
+        np.testing.assert_allclose(found.receiver_noise_std, one / sent.scale[:, None], rtol=1e-12)
+    once = budget(network, radio).receiver_noise_std
+    assert (budget(network, radio, rounds=2).receiver_noise_std > once * 1.01).all()
 
 
 def test_four_times_the_power_halves_the_receivers_noise() -> None:

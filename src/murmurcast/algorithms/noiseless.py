@@ -42,5 +42,6 @@ METHOD = Method(
     account="no noise is sent",
     reference="as power-controlled",
     needs="two-way links",
+    free_rounds=True,
     side_vector="z",
 )

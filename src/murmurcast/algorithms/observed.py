@@ -100,6 +100,13 @@ def observe(plan: Plan) -> Observed:
     return Observed(plan)
 
 
+def why_not_observed(plan: Plan) -> str:
+    """Why there is no diagnostic of a plan, in words; empty where there is one."""
+    if plan.schedule.accelerated:
+        return "accelerated rounds lean on two earlier ones, and the linear diagnostic follows one"
+    return "the weights of all epochs do not fit into memory at once" if is_too_large(plan) else ""
+
+
 def is_too_large(plan: Plan) -> bool:
     """Whether the diagnostic would need more memory than it may take."""
     numbers = 1 if plan.is_ideal else plan.schedule.epochs * plan.schedule.rounds * plan.network.nodes**2
@@ -108,6 +115,8 @@ def is_too_large(plan: Plan) -> bool:
 
 def system_of(plan: Plan) -> System:
     """A plan as the diagnostic sees it, with a radio or without."""
+    if plan.schedule.accelerated:
+        raise Error(why_not_observed(plan), hint="set schedule.accelerated = false to see what observers learn")
     if is_too_large(plan):
         raise Error(
             f"the linear diagnostic of {plan.network.nodes} nodes in {plan.schedule.epochs} epochs of "

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     import jax
 
 
-_EPOCHS_AT_ONCE = 64  # of dense weights
-
-
 class RadioSending(NamedTuple):
     """Constants of what leaves the antenna.
 
@@ -123,11 +120,13 @@ def following_channel(rule: Z, expected: csr_array, channels: tuple[RadioAir, ..
         channels: Of the rounds of an epoch.
         epochs: How many.
     """
+    divisor.require_followed(rule, expected.shape[0])
+    at_once = channels[0].epochs_at_once
     remembered = rule == "predicted" and channels[0].radio.fading == "jakes"
     share = divisor.blend(expected, channels[0].physics.doppler) if remembered else 0.0
     influence, found = np.eye(expected.shape[0]), []
-    for first in range(1, epochs + 1, _EPOCHS_AT_ONCE):
-        here = np.arange(first, min(first + _EPOCHS_AT_ONCE, epochs + 1))
+    for first in range(1, epochs + 1, at_once):
+        here = np.arange(first, min(first + at_once, epochs + 1))
         weights = channels[0].clear_weights(here).real
         for channel in channels[1:]:
             weights = channel.clear_weights(here).real @ weights

@@ -22,6 +22,12 @@ from numpy.typing import NDArray
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import over_radio
+from murmurcast.algorithms.accelerated_rounds import (
+    is_accelerated,
+    start_leaning,
+    tables_of_leads,
+    with_accelerated_rounds,
+)
 from murmurcast.algorithms.account import (
     LedgerTables,
     above_zero,
@@ -52,6 +58,7 @@ from murmurcast.algorithms.free_rounds import (
     Carrier,
     MixingTables,
     Step,
+    further_rounds,
     mixed_point,
     pass_on,
     require_free_rounds,
@@ -186,6 +193,8 @@ def _epoch(
     radio = plan.radio if plan.radio is not None and plan.radio.recentre_every else None
     if plan.schedule.rounds == 1 and radio is None:
         return (first,), start
+    if plan.schedule.accelerated:
+        return with_accelerated_rounds(first, carrier, plan.leads, step), start_leaning
     rounds = with_free_rounds(first, carrier, receiving, step)
     if radio is None or plan.problem.dim is None:
         return rounds, start_mixed
@@ -241,6 +250,7 @@ def account_of_sent(ledger: LedgerTables, channels: tuple[str, ...]) -> tuple[Re
         *(f"model_sending_{name}" for name in sending),
         *(f"{last}_receiving_{name}" for name in known),
         *tables_of_free_rounds(ledger, passed),
+        *tables_of_leads(ledger, further_rounds(ledger)),
     )
     where = ledger.text("gradient_at", ("mixed", "own"))
     if ledger.text("unit") == "record" and where != "mixed":
@@ -254,7 +264,7 @@ def account_of_sent(ledger: LedgerTables, channels: tuple[str, ...]) -> tuple[Re
         require_radio_z(ledger, amplitude, last)
     else:
         require_row_stochastic(ledger, amplitude, sends)
-        require_z(ledger, amplitude, ("recursive", "perron"))
+        require_z(ledger, amplitude, ("perron",) if is_accelerated(ledger) else ("recursive", "perron"))
     steps, schedule = ledger.per_epoch(f"{last}_receiving_step"), ledger.per_epoch("model_sending_schedule")
     noise, epochs = ledger.table("model_sending_noise"), np.arange(1, ledger.epochs + 1)
     if secure:
@@ -291,6 +301,7 @@ METHOD = Method(
     needs="two-way links",
     secure=True,
     drops=True,
+    free_rounds=True,
     counts_coins=True,
     noise_sent=noise_sent,
     side_vector="z",

@@ -15,7 +15,7 @@ from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.early_end import has_drops
 from murmurcast.algorithms.observed import Observed as Diagnostic
 from murmurcast.algorithms.observed import System as Diagnosed
-from murmurcast.algorithms.observed import is_too_large, observe, system_of
+from murmurcast.algorithms.observed import observe, system_of, why_not_observed
 from murmurcast.audits import canaries, following, published, receivers
 from murmurcast.audits.canaries import Canaries, Numbers
 from murmurcast.audits.claims import Claims, carries_out, takes_private_gradients
@@ -218,7 +218,7 @@ def plan_carried_out(algorithm: Algorithm, claims: Claims) -> Diagnosed | None:
     known = all(one.channel.kind in _MIXING or one.name == common_reference.NAME for one in algorithm.rounds)
     if not known or has_drops(algorithm) or not isinstance(algorithm.setup, Plan):
         return None
-    if not {"gradient_at", "publish"} <= algorithm.settings.keys() or is_too_large(algorithm.setup):
+    if not {"gradient_at", "publish"} <= algorithm.settings.keys() or why_not_observed(algorithm.setup):
         return None
     found = system_of(algorithm.setup)
     return found if carries_out(algorithm, found, claims) else None

@@ -8,7 +8,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, Stage, quiet
 from murmurcast.algorithms.base import Algorithm
-from murmurcast.algorithms.observed import is_too_large
+from murmurcast.algorithms.observed import why_not_observed
 from murmurcast.audits import canaries, clipping, coins, first_releases, noise_checks
 from murmurcast.audits.adversaries import MAX_ATTACKS, Gathered, System, evidence_of, gather
 from murmurcast.audits.attack import BOUNDS, Attack, Promise, judge
@@ -221,8 +221,8 @@ def _room_for(algorithm: Algorithm, dim: int, runs: int, targets: Numbers, cost:
 
 def _why_deaf(setup: Setup) -> str:
     """Why receivers do not attack."""
-    too_large = isinstance(setup, Plan) and is_too_large(setup)
-    return "the weights of all epochs do not fit into memory at once" if too_large else "none is known on this method"
+    known = why_not_observed(setup) if isinstance(setup, Plan) else ""
+    return known or "none is known on this method"
 
 
 def _unseen(

@@ -33,7 +33,8 @@ from murmurcast.radio.settings import Radio
 if TYPE_CHECKING:
     import jax
 
-_EPOCHS_AT_ONCE = 64  # of dense weights
+_EPOCHS_AT_ONCE = 64  # of dense weights, and no more
+_WEIGHTS_AT_ONCE = 2**24  # of them, complex: 256 MiB
 _DENSE_FROM = 0.2  # of all pairs that are links: from there on a matrix product is quicker than gathering
 
 
@@ -257,6 +258,11 @@ class RadioAir:
         faded: jax.Array = still * with_line_of_sight(scattered, radio.k_factor_db)
         return faded
 
+    @property
+    def epochs_at_once(self) -> int:
+        """Of how many epochs dense weights should be asked for together."""
+        return max(1, min(_EPOCHS_AT_ONCE, _WEIGHTS_AT_ONCE // self.gains.shape[0] ** 2))
+
     def weights(self, epochs: NDArray[np.int64]) -> NDArray[np.complex128]:
         """[epochs, receiver, sender] the weights of this round, as everybody can know them beforehand."""
         return self.realised(epochs).weights
@@ -280,10 +286,10 @@ class RadioAir:
         self, epochs: NDArray[np.int64], noise: NDArray[np.float64]
     ) -> tuple[NDArray[np.complex128], NDArray[np.float64]]:
         """[epochs, receiver, sender] weights, and [epochs, receiver] factors of noise, for [receiver] noise."""
-        nodes, blocks = self.gains.shape[0], []
-        for first in range(0, len(epochs), _EPOCHS_AT_ONCE):
-            block = epochs[first : first + _EPOCHS_AT_ONCE]
-            filled = np.concatenate([block, np.repeat(block[-1:], _EPOCHS_AT_ONCE - len(block))])
+        nodes, at_once, blocks = self.gains.shape[0], self.epochs_at_once, []
+        for first in range(0, len(epochs), at_once):
+            block = epochs[first : first + at_once]
+            filled = np.concatenate([block, np.repeat(block[-1:], at_once - len(block))])
             blocks.append([np.asarray(part)[: len(block)] for part in self._combine_all(filled, noise)])
         realised, own, factor = (np.concatenate(part) for part in zip(*blocks, strict=True))
         weights = np.zeros((len(epochs), nodes, nodes), np.complex128)

@@ -18,6 +18,8 @@ from murmurcast.cli.rank import rank
 from murmurcast.cli.report import report
 from murmurcast.cli.reproduce import reproduce
 from murmurcast.cli.run import run
+from murmurcast.cli.sweep import sweep
+from murmurcast.cli.tune import tune
 from murmurcast.errors import Error
 
 app = typer.Typer(
@@ -32,7 +34,9 @@ app = typer.Typer(
 app.command("reproduce")(reproduce)
 app.command("plan")(plan)
 app.command("link")(link)
+app.command("tune")(tune)
 app.command("run")(run)
+app.command("sweep")(sweep)
 app.command("certify")(certify)
 app.command("audit")(audit)
 app.command("compare")(compare)

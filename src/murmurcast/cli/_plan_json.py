@@ -39,16 +39,13 @@ def as_dict(
     result: dict[str, Any] = _data(plan) | {
         "nodes": plan.network.nodes,
         "links": plan.network.links,
-        "alpha": plan.alpha.tolist(),
-        "beta": plan.beta.tolist(),
+        **{name: getattr(plan, name).tolist() for name in ("alpha", "beta", "perron", "noise_to_step", "sensitivity")},
         "compensation": plan.mixing.compensation.tolist(),
         "weights": _matrix(plan.mixing.weights),
-        "perron": plan.perron.tolist(),
         "normaliser": plan.mixing.normaliser,
         "exact_diffusion_radius": plan.exact_diffusion_radius if plan.network.nodes <= DENSE_UP_TO else None,
+        "schedule": _schedule(plan),
         "theta": plan.theta,
-        "noise_to_step": plan.noise_to_step.tolist(),
-        "sensitivity": plan.sensitivity.tolist(),
         "objective": plan.rule.objective,
         "objective_value": plan.objective_value,
         "target": plan.budget.target,
@@ -102,6 +99,21 @@ def _collusion(found: "Collusion", delta: float) -> dict[str, Any]:
         "pair_mu": found.pair_mu.tolist(),
         "pair_epsilon": gaussian.epsilon(found.pair_mu, delta).tolist(),
         "is_complete": found.is_complete,
+    }
+
+
+def _schedule(plan: "Plan") -> dict[str, Any]:
+    """Epochs, rounds and steps, and what rounds leave of a disagreement."""
+    schedule = plan.schedule
+    left = plan.disagreement_left if plan.network.nodes <= DENSE_UP_TO else (None, None)
+    return {
+        "epochs": schedule.epochs,
+        "rounds": schedule.rounds,
+        "accelerated": schedule.accelerated,
+        "step": schedule.step,
+        "decay": schedule.decay,
+        "noise_timing": schedule.noise_timing,
+        "disagreement_left": {"by_round": left[0], "by_epoch": left[1]},
     }
 
 

@@ -62,6 +62,10 @@ def _glance(plan: "Plan", why_nominal: str) -> str:
         radius = plan.exact_diffusion_radius
         settles = f"{'stable' if radius < 1 else 'UNSTABLE'} ({radius:.4g})"
         lines.append(f"[bold]Mixing[/bold]   {bound}; exact diffusion {settles}")
+        if schedule.rounds > 1:
+            one, all_of_them = plan.disagreement_left
+            words = f"one leaves {one:.3g} of a disagreement, those of an epoch {all_of_them:.3g}"
+            lines.append(f"[bold]Rounds[/bold]   {words}")
     in_all = "in all, nominal" if why_nominal else "in all, against everybody"
     scope = in_all if budget.target == "certificate" else "per epoch and receiver (the paper's)"
     numbers = f"epsilon {at_most(budget.epsilon, 6)}, delta {at_most(budget.delta, 6)}"
@@ -73,8 +77,9 @@ def _glance(plan: "Plan", why_nominal: str) -> str:
         )
     lines += _before(plan)
     lines += _sampling(plan)
+    rounds = f" of {schedule.rounds}{' accelerated' * schedule.accelerated} rounds" if schedule.rounds > 1 else ""
     lines.append(
-        f"[bold]Schedule[/bold] {schedule.epochs} epochs, step {schedule.step:g} ({schedule.decay}), "
+        f"[bold]Schedule[/bold] {schedule.epochs} epochs{rounds}, step {schedule.step:g} ({schedule.decay}), "
         f"noise timing {schedule.noise_timing}; objective {plan.rule.objective} = {plan.objective_value:.6g}"
     )
     return "\n".join(lines)

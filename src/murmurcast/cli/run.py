@@ -1,16 +1,13 @@
 """`murmurcast run`: train, and keep what came out."""
 
-import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from murmurcast import _check
 from murmurcast.cli._options import AsJson, Sets, echo_json, overrides, require_figure
 from murmurcast.errors import Error
-
-MAX_SEEDS = 100_000
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,9 +48,10 @@ def run(
     from rich.markup import escape
 
     from murmurcast.engine import secure
+    from murmurcast.experiments.begin import require_space, seeds_of, write_beginning
     from murmurcast.runs import require
     from murmurcast.runs.folder_lock import locked
-    from murmurcast.runs.result import EXPERIMENT, require_folder
+    from murmurcast.runs.result import require_folder
 
     if figure is not None:
         require_figure(figure)
@@ -78,8 +76,8 @@ def run(
             _draw_partition(problem, figure)
     with locked(folder):
         _require_free(folder, text, resume)  # once more: another process may have been quicker
-        _require_space(folder, problem, _seeds(experiment))
-        _write_beginning(folder, {EXPERIMENT: text.encode()}, _network_file(experiment, file.parent))
+        require_space(folder, problem, seeds_of(experiment))
+        write_beginning(folder, experiment, file.parent)
         if not as_json:
             from murmurcast.cli._run_text import show_beginning
 
@@ -99,10 +97,11 @@ def run(
 def _read(file: Path, changed: dict[str, str], resume: bool) -> "Experiment":
     """The experiment of a file, with settings that make sense."""
     from murmurcast.experiments import load as experiment_files
+    from murmurcast.experiments.begin import seeds_of
     from murmurcast.runs import require
 
     experiment = experiment_files.load(file, changed)
-    section, seeds = experiment.run, _seeds(experiment)
+    section, seeds = experiment.run, seeds_of(experiment)
     require.require_settings(seeds, section.evaluate_every, section.checkpoint_every, section.precision)
     require.require_one_go(experiment.privacy.noise_source, seeds, resume, section.checkpoint_every)
     return experiment
@@ -120,6 +119,7 @@ def _train(
     """Trains under a progress bar: epochs, metrics, time left."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from murmurcast.experiments.begin import seeds_of
     from murmurcast.runs.run import RunOptions, outcome
 
     reached = (TextColumn("epoch"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
@@ -144,7 +144,7 @@ def _train(
                 resume=resume,
                 on_progress=show,
             )
-            return outcome(algorithm, problem, _seeds(experiment), section.precision, options)
+            return outcome(algorithm, problem, seeds_of(experiment), section.precision, options)
         except KeyboardInterrupt:
             bar.stop()
             typer.echo(_farewell(experiment, folder), err=True)
@@ -157,18 +157,9 @@ def _farewell(experiment: "Experiment", folder: Path) -> str:
     return f"stopped; a checkpoint is in {_check.printable(str(folder))}. Go on with the same command and --resume"
 
 
-def _seeds(experiment: "Experiment") -> tuple[int, ...]:
-    given = experiment.run.seeds
-    if isinstance(given, int):
-        _check.at_least(1, **{"run.seeds": given})
-        if given > MAX_SEEDS:
-            raise Error(f"run.seeds is {given}, more than {MAX_SEEDS}", hint="give a smaller number, or a list")
-        return tuple(range(given))
-    return tuple(given)
-
-
 def _require_free(folder: Path, text: str, resume: bool) -> None:
     """The folder is new, or holds the beginning of this very run."""
+    from murmurcast.experiments.begin import differences
     from murmurcast.runs.folder_lock import LOCK
     from murmurcast.runs.result import EXPERIMENT, require_place, require_unused
 
@@ -181,59 +172,12 @@ def _require_free(folder: Path, text: str, resume: bool) -> None:
     if not (folder / EXPERIMENT).exists():
         raise Error(f"{folder} holds no run to resume", hint="leave --resume out")
     _check.readable(folder / EXPERIMENT)
-    differences = _differences((folder / EXPERIMENT).read_text(encoding="utf-8", errors="replace"), text)
-    if differences:
+    differing = differences((folder / EXPERIMENT).read_text(encoding="utf-8", errors="replace"), text)
+    if differing:
         raise Error(
-            f"{folder} was begun with another experiment: {differences}",
+            f"{folder} was begun with another experiment: {differing}",
             hint="resume with the file and --set it was begun with, or choose another --out",
         )
-
-
-def _differences(before: str, now: str) -> str:
-    """The keys whose values differ, with both values."""
-    import tomllib
-
-    try:
-        old, new = _flat(tomllib.loads(before)), _flat(tomllib.loads(now))
-    except (ValueError, RecursionError):
-        return "its experiment.toml cannot be read"
-    keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
-    return "; ".join(f"{key} was {old.get(key, 'not set')}, is {new.get(key, 'not set')}" for key in keys)
-
-
-def _flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        found |= _flat(value, f"{above}{key}.") if isinstance(value, dict) else {above + key: value}
-    return found
-
-
-def _require_space(folder: Path, problem: "Problem", seeds: tuple[int, ...]) -> None:
-    """There is room for a checkpoint and the published models, known before training starts."""
-    needed = 8 * problem.nodes * problem.dim * len(seeds) * 4 + 2**20
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise Error(
-            f"{folder} has {free / 2**20:.0f} MiB free, and the run needs up to {needed / 2**20:.0f}",
-            hint="free some space, or choose another folder with --out",
-        )
-
-
-def _network_file(experiment: "Experiment", folder: Path) -> Path | None:
-    return None if experiment.network.file is None else folder / experiment.network.file
-
-
-def _write_beginning(folder: Path, contents: dict[str, bytes], network: Path | None) -> None:
-    """What makes a folder resumable; a network's file goes along, so that the folder can be planned from alone."""
-    from murmurcast._files import write_atomically
-    from murmurcast.runs.result import FILES
-
-    if network is not None and network.name in FILES:
-        raise Error(f"the network's file is called {network.name}, as one of a run's files", hint="rename it")
-    if network is not None:
-        contents = contents | {network.name: network.read_bytes()}
-    for name, content in contents.items():
-        write_atomically(folder / name, content)
 
 
 def _require_labels(problem: "Problem") -> None:

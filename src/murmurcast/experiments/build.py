@@ -28,6 +28,7 @@ from murmurcast.experiments.schema import (
     RunSection,
     ScheduleSection,
     Section,
+    SweepSection,
 )
 from murmurcast.network.graph import Network
 from murmurcast.planning.plan import PowerRule
@@ -79,6 +80,7 @@ class Experiment(Section):
     radio: RadioSection | None = None
     algorithm: AlgorithmSection = AlgorithmSection()
     run: RunSection = RunSection()
+    sweep: SweepSection | None = None
 
     def build_network(self, folder: Path = Path()) -> Network:
         """The network the file describes; `folder` is where relative `network.file` and `radio.trace` start."""
@@ -166,13 +168,19 @@ class Experiment(Section):
             network = build_network(self.network, radio, folder)
         problem = problem or self._planned_problem(network.nodes, folder, on_stage)
         schedule = self.schedule
+        if schedule.uses is not None or schedule.travel is not None:
+            raise Error(
+                "schedule.uses and schedule.travel are settled when a file is loaded, and these are not",
+                hint="load the file, or give schedule.epochs, rounds and step",
+            )
         noise = schedule.noise_to_step
         return Setup(
             network=_named_as(network, problem),
             problem=problem,
             budget=self.build_budget(),
             schedule=Schedule(
-                **schedule.model_dump(exclude={"noise_to_step"}),
+                **schedule.model_dump(exclude={"noise_to_step", "uses", "travel", "accelerated"}),
+                accelerated=bool(schedule.accelerated),
                 noise_to_step=tuple(noise) if isinstance(noise, list) else noise,
             ),
             radio=radio,
@@ -216,6 +224,8 @@ class Experiment(Section):
         name = self.algorithm.name
         unused = set(self.algorithm.options) - {option.name for option in self._method.options}
         lines = tuple(f"algorithm.{key} has no meaning with {name} and is not used" for key in sorted(unused))
+        if self.sweep is not None:
+            lines = (*lines, "[sweep] is for murmurcast sweep; here it is left alone")
         if self.problem.clipping == "none":
             return (*lines, "gradients are not clipped: every epsilon is nominal, and nothing is promised")
         batches = self.problem.batch is not None and not self._method.reason and self._method.sends
@@ -278,13 +288,19 @@ class Experiment(Section):
         """The file as resolved: everything that was left to its default is written out, paths are cut to names."""
         import tomli_w
 
-        values = self.model_dump(exclude_none=True)
+        values = self.values
         for section, key in (("network", "file"), ("radio", "trace"), ("data", "name")):
             if key in values.get(section, {}):
                 values[section][key] = Path(values[section][key]).name
+        return tomli_w.dumps(values)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Plain values that describe one run of it, section by section; what a sweep would vary is not among them."""
+        values = self.model_dump(exclude_none=True, exclude={"sweep"})
         if self.radio is not None:  # it says the power
             del values["network"]["power"]
-        return tomli_w.dumps(values)
+        return values
 
     def _drops(self) -> dict[int, int]:
         """Nodes by number; keys of TOML are words."""

@@ -30,7 +30,7 @@ def load_dataset(section: DataSection, folder: Path, on_stage: Stage) -> "Datase
     given: dict[str, Any] = {key: value for key in _ALL_SET_KEYS if (value := getattr(section, key)) is not None}
     if maps:
         del given["features"]
-    is_file = Path(section.name).suffix in _FILES
+    is_file = is_file_of_data(section.name)
     for key in given if is_file or section.name in datasets.NAMES else ():  # else the name itself is the mistake
         if key not in (_FILE_KEYS if is_file else _SET_KEYS.get(section.name, ())):
             raise Error(f'data.{key} has no meaning with the set "{section.name}"', hint=f"remove {key}")
@@ -52,6 +52,11 @@ def load_dataset(section: DataSection, folder: Path, on_stage: Stage) -> "Datase
     if section.test_fraction is not None:
         dataset = dataset.split(section.test_fraction, section.seed)
     return dataset
+
+
+def is_file_of_data(name: str) -> bool:
+    """Whether `data.name` is a file, and not a set that is known by its name."""
+    return Path(name).suffix in _FILES
 
 
 def require_beside(name: str, folder: Path, key: str) -> None:

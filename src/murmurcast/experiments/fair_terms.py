@@ -54,7 +54,8 @@ def entered(experiment: Experiment, contender: Contender, epsilon: float | None,
     privacy: dict[str, Any] = {"target": "certificate", "theta": None, "noise_source": "seeded"}
     if epsilon is not None:
         privacy["epsilon"] = epsilon
-    schedule = {**steps._asdict(), "noise_timing": "quiet-start", "rounds": experiment.schedule.rounds}
+    mixing = experiment.schedule.model_dump(include={"rounds", "accelerated"})
+    schedule = {**steps._asdict(), "noise_timing": "quiet-start", **mixing}
     return experiment.model_copy(
         update={
             "privacy": experiment.privacy.model_copy(update=privacy),

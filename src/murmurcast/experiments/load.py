@@ -13,6 +13,7 @@ from murmurcast.algorithms import registry
 from murmurcast.errors import Error
 from murmurcast.experiments.build import Experiment
 from murmurcast.experiments.schema import FeatureMap, Gain, PartitionRule
+from murmurcast.experiments.settle import INSTEAD_OF, settle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,11 +39,11 @@ def load(path: Path | str, overrides: "Mapping[str, str] | None" = None) -> Expe
             f"{path} has {path.stat().st_size / 1e6:.0f} MB, far too much for an experiment file",
             hint='keep large gain matrices in a file of their own: [network] file = "gains.npz"',
         )
-    return parse(path.read_bytes(), str(path), overrides)
+    return settle(parse(path.read_bytes(), str(path), overrides), path.parent)
 
 
 def parse(content: bytes, name: str, overrides: "Mapping[str, str] | None" = None) -> Experiment:
-    """Reads an experiment from the bytes of a file called `name`."""
+    """Reads an experiment from the bytes of a file called `name`, as it is written: see `settle`."""
     try:
         text = content.decode("utf-8-sig")
         if _DEEP_KEY.search(text):
@@ -50,8 +51,12 @@ def parse(content: bytes, name: str, overrides: "Mapping[str, str] | None" = Non
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as problem:  # tomllib lets through what int() says of too many digits
         raise Error(f"{name} is not TOML: {problem}", hint=_SEE) from None
-    for key, value in (overrides or {}).items():
-        _override(values, key, value)
+    override(values, overrides or {})
+    return from_values(values)
+
+
+def from_values(values: dict[str, Any]) -> Experiment:
+    """The experiment that plain values describe, sections and keys as in a file."""
     _require_plain(values)
     try:
         experiment = Experiment.model_validate(values)
@@ -59,6 +64,21 @@ def parse(content: bytes, name: str, overrides: "Mapping[str, str] | None" = Non
         raise _explained(problem) from None
     _require_method(experiment)
     return experiment
+
+
+def with_changes(experiment: Experiment, changes: "Mapping[str, Any]") -> Experiment:
+    """The experiment with other values, by dotted keys, as they are given: see `settle`; all else stays as it is."""
+    values = experiment.values
+    for key, value in changes.items():
+        _make_room(values, key, changes)
+        *sections, last = key.split(".")
+        inner = values
+        for section in sections:
+            inner = inner.setdefault(section, {})
+            if not isinstance(inner, dict):
+                raise Error(f"{key}: {section} is not a section", hint="write section.key, such as privacy.epsilon")
+        inner[last] = value
+    return from_values(values)
 
 
 def example_names() -> tuple[str, ...]:
@@ -74,6 +94,13 @@ def example(name: str) -> str:
     return (resources.files("murmurcast") / "experiments" / f"{name}.toml").read_text(encoding="utf-8")
 
 
+def override(values: dict[str, Any], overrides: "Mapping[str, str]") -> None:
+    """Changes a file's values in place: dotted keys, and values as TOML or as bare words."""
+    for key, value in overrides.items():
+        _make_room(values, key, overrides)
+        _override(values, key, value)
+
+
 def _override(values: dict[str, Any], key: str, value: str) -> None:
     *sections, last = key.split(".")
     if len(sections) > MAX_DEPTH:
@@ -84,13 +111,30 @@ def _override(values: dict[str, Any], key: str, value: str) -> None:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
             raise Error(f"--set {key}={value}: {section} is not a section", hint="write --set section.key=value")
+    values[last] = toml_value(f"--set {key}", value)
+
+
+def toml_value(where: str, text: str) -> Any:
+    """What a value on the command line means: TOML, and what is not TOML is a string (power.objective=noise)."""
     try:
-        parsed = {"value": value} if _DEEP_KEY.search(value) else tomllib.loads(f"value = {value}")
+        parsed = {"value": text} if _DEEP_KEY.search(text) else tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
-        parsed = {"value": value}  # a bare word is a string: --set power.objective=noise
+        parsed = {"value": text}
     if len(parsed) > 1:
-        raise Error(f"--set {key}: more than one value is given", hint="use --set once for every key")
-    values[last] = parsed["value"]
+        raise Error(f"{where}: more than one value is given", hint=f"use {where.split()[0]} once for every key")
+    return parsed["value"]
+
+
+def _make_room(values: dict[str, Any], key: str, overrides: "Mapping[str, Any]") -> None:
+    """Takes out what the file gives instead of this key, unless it is replaced too: then the two are at odds."""
+    schedule = values.get("schedule")
+    if not isinstance(schedule, dict):
+        return
+    told = key.removeprefix("schedule.")
+    for one, others in INSTEAD_OF.items():
+        for name in others if told == one else (one,) if told in others else ():
+            if f"schedule.{name}" not in overrides:
+                schedule.pop(name, None)
 
 
 def _require_plain(values: dict[str, Any]) -> None:

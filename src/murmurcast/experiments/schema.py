@@ -122,11 +122,14 @@ class ScheduleSection(Section):
     """[schedule]: epochs, steps and noise."""
 
     epochs: int = 100
+    uses: int | None = None
     step: float = 1.0
+    travel: float | None = None
     decay: Decay = "sqrt"
     noise_to_step: float | list[float] | Literal["auto"] | None = None
     noise_timing: NoiseTiming = "paper"
     rounds: int = 1
+    accelerated: bool | None = None
 
 
 class PowerSection(Section):
@@ -196,3 +199,33 @@ class RunSection(Section):
     precision: Literal["float32", "float64"] = "float32"
     stop_after: int | None = None
     drops: dict[str, int] | None = None
+
+
+class RangeSection(Section):
+    """A range in [sweep.ranges]: both ends belong to it."""
+
+    low: int | float
+    high: int | float
+    scale: Literal["linear", "log"] = "linear"
+
+
+def _dotted_keys(value: Any) -> Any:
+    """Tables within tables become dotted keys: privacy.epsilon = [1, 2] and "privacy.epsilon" = [1, 2] are the same."""
+    if not isinstance(value, dict):
+        return value
+    found: dict[str, Any] = {}
+    for key, inner in value.items():
+        is_table = isinstance(inner, dict) and "low" not in inner and "high" not in inner
+        deeper = _dotted_keys(inner) if is_table else {"": inner}
+        found |= {f"{key}.{below}".rstrip("."): leaf for below, leaf in deeper.items()}
+    return found
+
+
+class SweepSection(Section):
+    """[sweep]: what `murmurcast sweep` varies; all other commands leave it alone."""
+
+    grid: Annotated[dict[str, list[Any]], BeforeValidator(_dotted_keys)] = {}
+    ranges: Annotated[dict[str, RangeSection], BeforeValidator(_dotted_keys)] = {}
+    random: int | None = None
+    seed: int = 0
+    seeds: int | None = None

@@ -17,7 +17,7 @@ from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 
 Z = Literal["recursive", "perron", "mean", "predicted"]
-_RECURSIVE_UP_TO = 3000  # nodes: z is nodes x nodes
+RECURSIVE_UP_TO = 3000  # nodes: z is nodes x nodes
 MAX_Z_ENTRIES = 2e8  # numbers: epochs x nodes
 
 
@@ -136,7 +136,7 @@ def z_diagonal(weights: csr_array, epochs: int, start: Z) -> FloatArray:
     nodes = weights.shape[0]
     if start != "recursive":
         return np.broadcast_to(perron(weights), (epochs, nodes))
-    if nodes > _RECURSIVE_UP_TO:
+    if nodes > RECURSIVE_UP_TO:
         raise Error(
             f"the z recursion of {nodes} nodes needs {nodes} x {nodes} numbers",
             hint='set z = "perron": z is free of data, so it may be run to its limit before training',
@@ -228,5 +228,5 @@ def mixing_rate(weights: csr_array) -> MixingRate:
 
 
 def _check_dense(what: str, nodes: int) -> None:
-    if nodes > _RECURSIVE_UP_TO:
-        raise Error(f"{what} of {nodes} nodes needs dense matrices", hint=f"use at most {_RECURSIVE_UP_TO} nodes")
+    if nodes > RECURSIVE_UP_TO:
+        raise Error(f"{what} of {nodes} nodes needs dense matrices", hint=f"use at most {RECURSIVE_UP_TO} nodes")

@@ -16,6 +16,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
 from murmurcast.errors import Error
+from murmurcast.network.acceleration import disagreements, leads, left_after, plainly_left_after
 from murmurcast.network.stability import exact_diffusion_radius
 from murmurcast.network.weights import Mixing, Z
 from murmurcast.planning.power.transmit_power import public_scale, sent_over_budget
@@ -182,6 +183,26 @@ class Plan(Setup):
     def exact_diffusion_radius(self) -> float:
         """By how much disagreement of exact diffusion on these weights shrinks in an epoch; below 1 it is stable."""
         return exact_diffusion_radius(self.mixing.weights)
+
+    @cached_property
+    def leads(self) -> FloatArray:
+        """[rounds - 1] w of every further round where rounds are accelerated: how far it leans on the two before it."""
+        modes = disagreements(self.mixing.weights)
+        found = leads(modes, self.schedule.rounds)
+        if left_after(modes, found) >= plainly_left_after(modes, self.schedule.rounds) > 0:
+            raise Error(
+                "accelerated rounds leave more disagreement than plain ones on these weights, which turn too much: "
+                "gains around some cycle are very unequal",
+                hint="set schedule.accelerated = false",
+            )
+        return found
+
+    @property
+    def disagreement_left(self) -> tuple[float, float]:
+        """The largest share of a disagreement that is left after one round, and after those of an epoch."""
+        modes, rounds = disagreements(self.mixing.weights), self.schedule.rounds
+        after = left_after(modes, self.leads) if self.schedule.accelerated else plainly_left_after(modes, rounds)
+        return plainly_left_after(modes, 1), after
 
     @property
     def why_nominal(self) -> str:

@@ -32,6 +32,8 @@ class Schedule:
             total budget. None: "auto" for a total budget, 10 (the paper's) for a per-epoch one.
         rounds: Mixing rounds of an epoch. The first carries the noise; further ones send the public mixed point again:
             they cost channel uses, and no privacy.
+        accelerated: Whether further rounds lean on the two before them (Chebyshev's recursion), so that models agree
+            after about the square root of as many. Needs at least two rounds.
     """
 
     epochs: int
@@ -40,6 +42,7 @@ class Schedule:
     noise_timing: NoiseTiming = "paper"
     noise_to_step: float | tuple[float, ...] | Literal["auto"] | None = None
     rounds: int = 1
+    accelerated: bool = False
 
     def __post_init__(self) -> None:
         _check.at_least(2, epochs=self.epochs)
@@ -48,6 +51,11 @@ class Schedule:
         _check.at_least(1, rounds=self.rounds)
         if self.rounds > MAX_ROUNDS:
             raise Error(f"rounds is {self.rounds}, more than {MAX_ROUNDS}", hint="lower schedule.rounds")
+        if self.accelerated and self.rounds == 1:
+            raise Error(
+                "rounds are accelerated, and there is one: only further rounds can be",
+                hint="set schedule.rounds to 2 or more, or accelerated = false",
+            )
         _check.positive(step=self.step)
         if isinstance(self.noise_to_step, str):
             if self.noise_to_step != "auto":

@@ -27,6 +27,7 @@ from murmurcast.planning.power.per_epoch_limits import Limits, limits, unchecked
 from murmurcast.planning.schedule import Schedule
 from murmurcast.planning.setup import Budget, ProblemFacts, Setup, require_facts
 from murmurcast.privacy import certificate
+from murmurcast.radio import divisor
 from murmurcast.radio.settings import Radio
 
 _PAPER_NOISE_TO_STEP = 10.0
@@ -95,7 +96,7 @@ def planned(
 ) -> Plan:
     """As `plan`, from a setup; `on_stage` is called with a few words whenever a new stage of the work begins."""
     network, budget, schedule, radio = setup.network, setup.budget, setup.schedule, setup.radio
-    rule_of_z = _z_rule(z, radio)
+    rule_of_z = _z_rule(z, setup)
     resolved = resolve_normaliser(network, normaliser)
     network.require_two_way("the paper's power split")
     noise = _noise(schedule, budget, network.nodes)
@@ -144,11 +145,23 @@ def planned(
     )
 
 
-def _z_rule(z: Z | None, radio: Radio | None) -> Z:
+def _z_rule(z: Z | None, setup: Setup) -> Z:
+    radio, accelerated = setup.radio, setup.schedule.accelerated
     varies = radio is not None and radio.varies
+    if accelerated and radio is not None:
+        raise Error(
+            "accelerated rounds would add up a radio's noise and errors: they are known for the paper's channel only",
+            hint="set schedule.accelerated = false, or leave [radio] out",
+        )
     if z is None:
-        return "mean" if varies else "recursive"
+        return "mean" if varies else "perron" if accelerated else "recursive"
     _check.one_of(get_args(Z), z=z)
+    if accelerated and z != "perron":
+        raise Error(
+            f'z is "{z}", and rounds are accelerated: what an epoch makes of V changes neither pi nor z at its limit, '
+            "and nothing else is known of z",
+            hint='set z = "perron", or leave it out',
+        )
     if z in ("mean", "predicted") and not varies:
         raise Error(
             f'z is "{z}", and the weights do not change: there is nothing to average or predict',
@@ -161,6 +174,8 @@ def _z_rule(z: Z | None, radio: Radio | None) -> Z:
         )
     if z == "perron" and varies:
         raise Error('z is "perron", and the weights change', hint='set z = "mean": the limit of the mean weights')
+    if varies:
+        divisor.require_followed(z, setup.network.nodes)  # before anything is planned that cannot be run
     return z
 
 

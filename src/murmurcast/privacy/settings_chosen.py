@@ -5,22 +5,56 @@ that were tried have cost something too, and what is picked tells of the data. N
 whoever makes a run says it.
 """
 
+import re
 from pathlib import PurePath
+from typing import NamedTuple
 
 from murmurcast.errors import Error
 
 NOT_STATED, BEFOREHAND, ON_PUBLIC_DATA = "not stated", "fixed beforehand", "on public data"
 PAID = "on this data, paid: "  # followed by the runs that were tried, with commas between them
 _FIXED = (NOT_STATED, BEFOREHAND, ON_PUBLIC_DATA)
+_LONGEST_NAME = 80
+_TUNED = re.compile(
+    rf"{ON_PUBLIC_DATA}: (?P<name>[\w.+ -]{{1,{_LONGEST_NAME}}}), sha256 (?P<sha256>[0-9a-f]{{64}}), "
+    r"(?P<tried>[1-9][0-9]{0,5}) settings tried"
+)
+
+
+class PublicChoice(NamedTuple):
+    """Settings that were chosen on public data, which is named.
+
+    Attributes:
+        name: Of the public set.
+        sha256: Of the public set.
+        tried: How many settings were tried on it.
+    """
+
+    name: str
+    sha256: str
+    tried: int
+
+    @property
+    def statement(self) -> str:
+        """As a run states it; a name's unusual characters are replaced."""
+        name = re.sub(r"[^\w.+ -]", "_", self.name)[:_LONGEST_NAME] or "_"
+        return f"{ON_PUBLIC_DATA}: {name}, sha256 {self.sha256}, {self.tried} settings tried"
+
+
+def public_choice(statement: str) -> PublicChoice | None:
+    """Which public data a statement names; None where it names none."""
+    found = _TUNED.fullmatch(statement) if isinstance(statement, str) else None
+    return None if found is None else PublicChoice(found["name"], found["sha256"], int(found["tried"]))
 
 
 def check(statement: str) -> None:
     """The statement is one of those that are known."""
-    if statement in _FIXED or paid_runs(statement):
+    if statement in _FIXED or paid_runs(statement) or public_choice(statement) is not None:
         return
     raise Error(
         f'settings_chosen is "{statement!s:.80}"',
-        hint=f'write "{BEFOREHAND}", "{ON_PUBLIC_DATA}", or "{PAID}RUN, RUN" with the runs that were tried',
+        hint=f'write "{BEFOREHAND}", "{ON_PUBLIC_DATA}", or "{PAID}RUN, RUN" with the runs that were tried; '
+        "murmurcast tune writes which public data it was",
     )
 
 
@@ -43,6 +77,11 @@ def assumption(statement: str) -> str:
         return "clip, steps, sizes and noise were fixed beforehand, as the run states"
     if statement == ON_PUBLIC_DATA:
         return "clip, steps, sizes and noise were chosen on public data, as the run states: nobody's of this run"
+    if (public := public_choice(statement)) is not None:
+        return (
+            f"clip, steps, sizes and noise were chosen on public data, as the run states: nobody's of this run, but "
+            f"{public.name} (sha256 {public.sha256}), on which {public.tried} settings were tried"
+        )
     if runs := paid_runs(statement):
         return (
             f"clip, steps, sizes and noise were chosen by these runs on the same data and no others: {', '.join(runs)}"

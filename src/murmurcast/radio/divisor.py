@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
-from scipy.special import exp1
+from scipy.special import erfcx, exp1
 
 from murmurcast._check import FloatArray
 from murmurcast._threads import threads_for
 from murmurcast.errors import Error
-from murmurcast.network.weights import perron
+from murmurcast.network.weights import RECURSIVE_UP_TO, perron
 from murmurcast.radio import combining, fading
 from murmurcast.radio.combining import Pilot
 from murmurcast.radio.settings import AccessName, Fading
@@ -28,6 +28,7 @@ DRAWS = 4000
 MAX_DRAWN = 4e7  # factors: draws x links
 MAX_PREDICTED = 300  # nodes: one dense solve an epoch
 _CHUNK = 2**21  # factors at once
+_LOG_RANGE, _LOG_STEP, _FAR = (-20.0, 14.0), 0.5, 1e3
 _LEAST_SHARE = 0.1  # of the smallest entry of pi: nobody's step is stretched further
 _LARGEST_BLEND = 1 - 1e-6  # a part of E[A] is always left: weights of one epoch alone may fall into pieces
 
@@ -89,7 +90,8 @@ def expected(
 ) -> csr_array:
     """E[A] of a fading network by Monte-Carlo: [nodes, nodes] on its links and the diagonal, rows sum to 1.
 
-    Pilots are perfect. Of large networks fewer are drawn, so that draws x links stays within 4e7.
+    Pilots are perfect. Of large networks fewer are drawn, so that draws x links stays within 4e7; where these would be
+    too few and an integral gives the mean, it is taken instead.
 
     Args:
         arriving: [receiver, sender] root mean square of |h_ji| sqrt(alpha_j p_j), on any common scale.
@@ -106,11 +108,16 @@ def expected(
     generator = np.random.default_rng(seed)
     count = int(min(draws, max(1, MAX_DRAWN // max(1, given.nnz)))) if _varies(reception, channel) else 1
     threshold = np.zeros(given.shape[0]) if least is None else least
+    integrable = least is None and reception.access != "referenced" and _scattered(channel)
+    exact = integrable and count < draws
     heard, degree = np.zeros(given.nnz), np.diff(given.indptr)
     for number in np.unique(degree[degree > 0]):  # receivers that hear equally many together: nothing is padded
         receivers = np.flatnonzero(degree == number)
         entries = given.indptr[receivers][:, None] + np.arange(number)
         strength, least_here = given.data[entries], threshold[receivers]
+        if exact:
+            heard[entries] = number / reception.normaliser * rayleigh_shares(strength)
+            continue
         size = max(1, _CHUNK // strength.size)
         for start in range(0, count, size):
             shape = (min(size, count - start), *strength.shape)
@@ -152,6 +159,26 @@ def _weighed(
     amplitude = strength * factor
     pilot = Pilot(0.0, np.zeros(shape[:-1]), least)
     return np.asarray(of(amplitude, amplitude > 0, pilot, reception.normaliser).weights)
+
+
+def rayleigh_shares(strength: FloatArray) -> FloatArray:
+    """[receivers, heard] E[r_j / sum_k r_k] of independent Rayleigh amplitudes of these root mean squares.
+
+    With L_k(s) the Laplace transform of r_k it is the integral of -L_j'(s) prod_{k != j} L_k(s) over s > 0: by the
+    trapezoidal rule over ln s, which converges exponentially. They sum to 1, which makes up for the ends cut off.
+    """
+    total, share = np.zeros_like(strength), strength / strength.sum(axis=-1, keepdims=True)
+    for s in np.exp(np.arange(*_LOG_RANGE, _LOG_STEP)):
+        x = share * s / 2
+        hidden = np.sqrt(np.pi) * erfcx(x)
+        far = x > _FAR  # where differences of large numbers lose their digits
+        near = np.where(far, 1.0, x)
+        with np.errstate(divide="ignore", over="ignore"):
+            transform = np.where(far, 1 / (2 * x**2), 1 - near * hidden)
+            slope = np.where(far, 1 / x**3, hidden * (1 + 2 * near**2) - 2 * near)
+        others = np.exp(np.log(transform).sum(axis=-1, keepdims=True) - np.log(transform))
+        total += s * share * slope * others
+    return np.asarray(total / total.sum(axis=-1, keepdims=True))
 
 
 def _referenced(
@@ -281,6 +308,22 @@ def _perron(weights: FloatArray) -> FloatArray:
     system = np.eye(nodes) - np.swapaxes(weights, -1, -2) + 1 / nodes  # its solution sums to 1
     with threads_for(nodes):
         return np.asarray(np.linalg.solve(system, np.full((*weights.shape[:-1], 1), 1 / nodes))[..., 0])
+
+
+def require_followed(z: str, nodes: int) -> None:
+    """Where z follows the channel, the dense weights of every epoch can be held.
+
+    Args:
+        z: The rule; those that do not follow the channel pass.
+        nodes: How many there are.
+    """
+    if z == "predicted":
+        _check_predicted(nodes)
+    if z == "recursive" and nodes > RECURSIVE_UP_TO:
+        raise Error(
+            f'z = "recursive" of {nodes} nodes over weights that change needs {nodes} x {nodes} numbers in every epoch',
+            hint=f'use z = "mean", which divides better under fading, or at most {RECURSIVE_UP_TO} nodes',
+        )
 
 
 def _check_predicted(nodes: int) -> None:

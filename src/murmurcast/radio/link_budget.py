@@ -23,6 +23,7 @@ from murmurcast.radio.air_time import joules, message_symbols, uses_of_round
 from murmurcast.radio.departures import departures
 from murmurcast.radio.flooding import FloodCost, flood_cost
 from murmurcast.radio.mean_weights import mean_weights, reception_of
+from murmurcast.radio.physics import Split, public_scale
 from murmurcast.radio.settings import Radio
 from murmurcast.radio.slots import slots
 
@@ -126,7 +127,7 @@ def link_budget(
     seconds = uses / radio.bandwidth_hz
     mixed = _mixed(network, radio, alpha, noise_std, normaliser)
     rates = _rates(network, radio, alpha, normaliser, len(noise_std))
-    scale = units.public_scale(alpha, noise_std, dim, radius)
+    scale = public_scale(Split(alpha, noise_std, normaliser, dim, radius, rounds))
     tau = np.sqrt(noise / 2) * mixed.receiver_factor / scale[:, None]
     heard = _heard_snr(network, noise)
     with np.errstate(divide="ignore"):

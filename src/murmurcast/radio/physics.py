@@ -62,7 +62,7 @@ def physics(network: Network, radio: Radio, split: Split) -> Physics:
     """A split on a radio, every number public."""
     power, alpha = network.power, split.alpha
     noise = radio.noise_w(power)
-    scale = _public_scale(split)
+    scale = public_scale(split)
     shared = slots(network, radio.access, radio.duplex)
     symbols = message_symbols(network, radio, split.dim)
     seconds = split.rounds * uses_of_round(shared, symbols, radio) / radio.bandwidth_hz
@@ -79,7 +79,7 @@ def physics(network: Network, radio: Radio, split: Split) -> Physics:
     )
 
 
-def _public_scale(split: Split) -> FloatArray:
+def public_scale(split: Split) -> FloatArray:
     """[epochs] rho. A further round sends the mixed point, whose noise may be that of a louder neighbour."""
     first = units.public_scale(split.alpha, split.noise_std, split.dim, split.radius)
     if split.rounds == 1:

@@ -5,6 +5,7 @@ linked: where they send in different slots, every receiver hears one sender at a
 Slots are found by greedy colouring in three orders, of which the best counts.
 """
 
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -73,12 +74,28 @@ def _square(graph: csr_array) -> csr_array:
     return reached
 
 
+class _Pattern(NamedTuple):
+    """Who is linked with whom, in a form that can be looked up: a plan, its run and its account ask for the same."""
+
+    nodes: int
+    starts: bytes
+    neighbours: bytes
+
+
 def _colours(graph: csr_array) -> NDArray[np.int64]:
     """[nodes] colours from 0, no two neighbours of the same; the fewest of several greedy orders."""
+    starts, neighbours = (part.astype(np.int64).tobytes() for part in (graph.indptr, graph.indices))
+    return np.array(_coloured(_Pattern(graph.shape[0], starts, neighbours)))
+
+
+@lru_cache(maxsize=8)
+def _coloured(pattern: _Pattern) -> tuple[int, ...]:
     import networkx as nx
 
+    starts, neighbours = (np.frombuffer(part, np.int64) for part in pattern[1:])
+    graph = csr_array((np.ones(len(neighbours)), neighbours, starts), (pattern.nodes, pattern.nodes))
     drawn = nx.from_scipy_sparse_array(graph)
-    orders = _ORDERS if graph.shape[0] <= _ALL_ORDERS_UP_TO else _ORDERS[:2]
+    orders = _ORDERS if pattern.nodes <= _ALL_ORDERS_UP_TO else _ORDERS[:2]
     found: list[dict[int, int]] = [nx.greedy_color(drawn, strategy=order) for order in orders]
     best = min(found, key=lambda colours: max(colours.values()))
-    return np.array([best[node] for node in range(graph.shape[0])], np.int64)
+    return tuple(best[node] for node in range(pattern.nodes))

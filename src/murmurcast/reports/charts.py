@@ -8,7 +8,7 @@ import html
 from collections import Counter
 from collections.abc import Sequence
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -18,14 +18,13 @@ from scipy.sparse import csr_array
 
 from murmurcast._check import FloatArray
 from murmurcast.privacy.rounding import at_most, at_most_fixed
-from murmurcast.reports import cost_axes, ledger
+from murmurcast.reports import cost_axes, ledger, palette
 from murmurcast.reports.cost_axes import Against as Against
 from murmurcast.runs.result import Result, spread_over_seeds
 
 WRITTEN_UP_TO, CURVES_UP_TO, MATRIX_UP_TO = 12, 60, 500  # nodes
+_FAINT = 6  # percent, of bands of many runs
 _GAINS_WRITTEN = 40  # links; more would cover each other
-_SERIES = 6
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _SHADES = [[0.0, "#e6f1f6"], [0.6, "#8cc0d6"], [1.0, "#2c7b9d"]]  # dark or white text can be read on all of them
 
 
@@ -48,16 +47,16 @@ def curves(runs: Sequence[Result], metric: str, against: Against = "epoch") -> g
     every epoch stand for them. A run that never uses the channel has no curve against channel uses, and one without a
     radio none against seconds or joules.
     """
-    figure = go.Figure()
+    figure, looks = go.Figure(), _looks(runs)
     for index, (run, label) in enumerate(zip(runs, labels(runs), strict=True)):
         at = cost_axes.along(run, against)
         if at is not None:
-            figure.add_traces(_curve(at, np.asarray(run.metrics[metric], np.float64), label, index))
+            figure.add_traces(_curve(at, np.asarray(run.metrics[metric], np.float64), label, looks[index]))
     logarithmic = {"type": "log", "tickformat": "~g", "dtick": 1}
     scale = logarithmic if cost_axes.is_logarithmic(runs, against) else {"rangemode": "tozero"}
     figure.update_xaxes(title=cost_axes.title(runs, against), **scale)
     figure.update_yaxes(title=metric.replace("_", " "))
-    return figure.update_layout(showlegend=True)
+    return figure.update_layout(showlegend=True, **_legend(len(runs)))
 
 
 def sent_power(runs: Sequence[Result]) -> go.Figure:
@@ -66,11 +65,13 @@ def sent_power(runs: Sequence[Result]) -> go.Figure:
     Of a whole message its energy; over a radio, whose budget is one of symbols, the mean power of one. Drawn as
     `curves`, without runs that send nothing.
     """
-    figure = go.Figure()
+    figure, looks = go.Figure(), _looks(runs)
     for index, (run, label) in enumerate(zip(runs, labels(runs), strict=True)):
         sent = np.asarray(run.metrics["sent_power"], np.float64) * ledger.power_share(run)
         if sent.any():
-            figure.add_traces(_curve(np.asarray(run.metrics["epoch"]), np.where(sent > 0, sent, np.nan), label, index))
+            figure.add_traces(
+                _curve(np.asarray(run.metrics["epoch"]), np.where(sent > 0, sent, np.nan), label, looks[index])
+            )
     figure.add_shape(type="line", xref="paper", x0=0, x1=1, y0=1, y1=1, line={"color": "var(--ink)", "width": 1})
     # Unlike a shape, an annotation stands at the logarithm.
     figure.add_annotation(text="budget", xref="paper", x=1, xanchor="right", y=0, yanchor="bottom", showarrow=False)
@@ -78,7 +79,7 @@ def sent_power(runs: Sequence[Result]) -> go.Figure:
     kinds = {run.radio is not None for run in runs}
     words = "power" if len(kinds) > 1 else "mean power of a symbol" if True in kinds else "energy of a message"
     figure.update_yaxes(title=f"{words} over budget", type="log", tickformat="~g", dtick=1)
-    return figure.update_layout(showlegend=True)
+    return figure.update_layout(showlegend=True, **_legend(len(runs)))
 
 
 def network(run: Result) -> go.Figure | None:
@@ -141,40 +142,74 @@ def epsilon_matrix(run: Result) -> go.Figure | None:
     return figure.update_layout(height=min(560, 240 + 26 * count_))
 
 
-def _curve(at: FloatArray, values: FloatArray, label: str, index: int) -> list[Any]:
+class _Look(NamedTuple):
+    """How a run's curves look.
+
+    Attributes:
+        place: Of the run.
+        colour: Of its lines.
+        band: Of the area around its mean.
+        dash: Of its mean.
+        is_alone: Whether it stands among few others, so that its nodes can be shown too.
+    """
+
+    place: int
+    colour: str
+    band: str
+    dash: str
+    is_alone: bool
+
+
+def _looks(runs: Sequence[Result]) -> list[_Look]:
+    """Of few runs each has a series of the page; of more, hue says the algorithm, and shade the budget."""
+    if len(runs) <= palette.OWN_COLOURS_UP_TO:
+        return [
+            _Look(at, f"var(--series-{at + 1})", f"var(--band-{at + 1})", palette.DASHES[at], is_alone=True)
+            for at in range(len(runs))
+        ]
+    return [_Look(at, one.colour, one.band(_FAINT), one.dash, False) for at, one in enumerate(palette.of_runs(runs))]
+
+
+def _legend(runs: int) -> dict[str, Any]:
+    """Above the chart for few runs; beside it for many, where every name has a line of its own."""
+    if runs <= palette.OWN_COLOURS_UP_TO:
+        return {}
+    legend = {"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top", "font": {"size": 11}}
+    return {"legend": legend, "height": max(420, 80 + 19 * runs)}
+
+
+def _curve(at: FloatArray, values: FloatArray, label: str, look: _Look) -> list[Any]:
     """Band, mean, and the curves of nodes of one run; `values` is [seed, epoch, node]."""
-    series, dash = index % _SERIES + 1, _DASHES[index % len(_DASHES)]
     shown, by_seed = html.escape(label, quote=False), values.mean(axis=2)
-    mean = by_seed.mean(axis=0)
-    mark = {"color": f"var(--series-{series})", "dash": dash, "width": 2}
+    mean, group = by_seed.mean(axis=0), f"run {look.place}"
+    mark = {"color": look.colour, "dash": look.dash, "width": 2}
     hover = "%{fullData.name}<br>%{x}: %{y:.6g}<extra></extra>"
-    line = go.Scatter(
-        x=at, y=mean, name=shown, legendgroup=f"run {index}", line=mark, mode="lines", hovertemplate=hover
-    )
+    line = go.Scatter(x=at, y=mean, name=shown, legendgroup=group, line=mark, mode="lines", hovertemplate=hover)
     lone = go.Scatter(
         **_curves(at, values.mean(axis=0)),
         name=f"{shown}, {'nodes' if values.shape[2] <= CURVES_UP_TO else 'lowest and highest node'}",
         mode="lines",
         visible="legendonly",
-        line={"color": f"var(--series-{series})", "width": 0.8},
+        line={"color": look.colour, "width": 0.8},
         hovertemplate="%{fullData.name}: %{text}<br>%{x}: %{y:.6g}<extra></extra>",
     )
+    nodes = [lone] if look.is_alone else []
     if len(by_seed) == 1:
-        return [line, lone]
+        return [line, *nodes]
     spread = spread_over_seeds(by_seed)
     band = go.Scatter(
         x=np.concatenate([at, at[::-1]]),
         y=np.concatenate([mean + spread, (mean - spread)[::-1]]),
         name=shown,
-        legendgroup=f"run {index}",
+        legendgroup=group,
         showlegend=False,
         fill="toself",
-        fillcolor=f"var(--band-{series})",
+        fillcolor=look.band,
         line={"width": 0},
         mode="lines",
         hoverinfo="skip",
     )
-    return [band, line, lone]
+    return [band, line, *nodes]
 
 
 def _curves(at: FloatArray, by_node: FloatArray) -> dict[str, Any]:

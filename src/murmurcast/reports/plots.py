@@ -17,7 +17,7 @@ from murmurcast._files import write_atomically
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 from murmurcast.privacy.rounding import at_most, at_most_fixed
-from murmurcast.reports import cost_axes
+from murmurcast.reports import cost_axes, palette, sweep_plots
 from murmurcast.runs.result import spread_over_seeds
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from murmurcast.planning.plan import Plan
     from murmurcast.reports.cost_axes import Against
     from murmurcast.runs.result import Result
+    from murmurcast.runs.sweep import Sweep
 
 _MODEL, _NOISE, _LINK, _INK = "#1f6f8b", "#f2b705", "#8a8f98", "#20242b"
 _COURSES, _DASHES = (_MODEL, "#d1495b", _INK, "#3a7d44", "#7b4b94", "#c77d0a"), ("-", "--", ":")
@@ -100,28 +101,32 @@ def curves_figure(runs: "Sequence[Result]", metric: str, against: "Sequence[Agai
     chosen = tuple(against or dict.fromkeys(("epoch", "channel_uses", *cost_axes.shown(runs))))
     columns = 2 if len(chosen) == 4 else len(chosen)
     rows = -(-len(chosen) // columns)
-    figure = Figure(figsize=(5.25 * columns, 3.6 * rows + 0.6), layout="constrained")
+    aside = 2.2 if len(runs) > len(_COURSES) else 0.0  # for the legend
+    height = max(3.6 * rows + 0.6, 0.6 + 0.19 * len(runs))
+    figure = Figure(figsize=(5.25 * columns + aside, height), layout="constrained")
     axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
     for side, one in zip(axes.flat, chosen, strict=True):
         _draw_curves(side, runs, metric, one)
     for side in axes[:, 0]:
         side.set_ylabel(_check.printable(metric.replace("_", " ")), parse_math=False)
     if len(runs) > 1:
-        _add_names(axes[0, 0], runs)
+        _add_names(figure, axes[0, 0], runs)
     return figure
 
 
 def _draw_curves(axes: Axes, runs: "Sequence[Result]", metric: str, against: "Against") -> None:
+    looks = _looks(runs)
     for index, run in enumerate(runs):
         at = cost_axes.along(run, against)
         if at is None:
             continue  # it uses none of it: there is no curve to draw
         by_seed = np.asarray(run.metrics[metric].mean("node"))
-        mean, colour = by_seed.mean(axis=0), _COURSES[index % len(_COURSES)]
+        mean, (colour, dashes) = by_seed.mean(axis=0), looks[index]
         spread = spread_over_seeds(by_seed) if len(by_seed) > 1 else np.zeros_like(mean)
-        dashes = _DASHES[index % len(_DASHES)]
         axes.plot(at, mean, color=colour, linestyle=dashes, linewidth=1.6, label=str(index))
-        axes.fill_between(at, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
+        # Bands of many runs would cover each other, and all curves.
+        alpha = 0.18 if len(runs) <= len(_COURSES) else 0.4 / len(runs)
+        axes.fill_between(at, mean - spread, mean + spread, color=colour, alpha=alpha, linewidth=0)
     if cost_axes.is_logarithmic(runs, against):
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
@@ -130,9 +135,32 @@ def _draw_curves(axes: Axes, runs: "Sequence[Result]", metric: str, against: "Ag
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _add_names(axes: Axes, runs: "Sequence[Result]") -> None:
+def _looks(runs: "Sequence[Result]") -> list[tuple[str, Any]]:
+    """Colour and dashes: of few runs each has a colour; of more, hue says the algorithm, and shade the budget."""
+    if len(runs) <= len(_COURSES):
+        return [(_COURSES[index], _DASHES[index % len(_DASHES)]) for index in range(len(runs))]
+    return [(one.light, sweep_plots.DASHES[one.dash]) for one in palette.of_runs(runs)]
+
+
+def sweep_figure(sweep: "Sweep", metric: str | None = None, against: str | None = None) -> Figure:
+    """A metric at the last epoch against a key that was varied: mean over nodes and seeds, band over seeds.
+
+    Args:
+        sweep: At least one of its points is done.
+        metric: A metric of every node; by default the accuracy of published models, or their loss.
+        against: The key; by default the budget, or the first that has several numbers.
+    """
+    return sweep_plots.sweep_figure(sweep, metric, against)
+
+
+def _add_names(figure: Figure, axes: Axes, runs: "Sequence[Result]") -> None:
     """Written in afterwards: a name of a label may not begin with "_", and what stands between "$" is a formula."""
-    legend = axes.legend(frameon=False)
+    if len(runs) <= len(_COURSES):
+        legend = axes.legend(frameon=False)
+    else:
+        legend = figure.legend(
+            *axes.get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=7.5
+        )
     drawn = (runs[int(str(line.get_label()))] for line in axes.get_lines())
     for text, run in zip(legend.get_texts(), drawn, strict=True):
         text.set(text=_check.printable(run.name[:60]), parse_math=False)

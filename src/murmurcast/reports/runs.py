@@ -13,7 +13,6 @@ from murmurcast.algorithms.method import Method
 from murmurcast.certificates.compare import shown
 from murmurcast.certificates.rebuilt import Rebuild, not_rebuilt
 from murmurcast.errors import Error
-from murmurcast.privacy.best_guess import in_words
 from murmurcast.privacy.certificate import PLAIN_BOUND
 from murmurcast.privacy.rounding import at_most
 from murmurcast.reports import charts, coalitions, cost_axes, ledger, radio
@@ -31,6 +30,7 @@ from murmurcast.reports.page import (
     number,
     render,
 )
+from murmurcast.reports.promises import is_not_certified, promise, promises
 from murmurcast.runs.compare import NOT_CERTIFIED, Comparison, compare
 from murmurcast.runs.result import Result, listed
 
@@ -41,6 +41,7 @@ PAPER = (
 _KINDS = ("accuracy", "distance", "loss")
 _ROWS_UP_TO = 500  # nodes; of more, the worst are listed
 _WORST = 50
+_COLUMNS_UP_TO = 6  # runs
 
 
 def report(
@@ -97,33 +98,11 @@ def _in_short(run: Result) -> str:
 def _summary(runs: Sequence[Result], names: Sequence[str]) -> Section:
     kind = _shared_kinds(runs)[0]
     tables = [_comparison(compare(*runs, metric=f"{model}_{kind}"), names) for model in ("published", "own")]
-    promises = [_promise(run, name) for run, name in zip(runs, names, strict=True)]
     notes = dict.fromkeys(f"{_sentence(run.info['privacy']['note'])}." for run in runs)
     cover = (
         "A promise covers what is sent and published. No noise covers the nodes' own models: they stay where they are."
     )
-    return Section("Summary", (*promises, Text((cover, *notes)), *tables), "summary")
-
-
-def _promise(run: Result, name: str) -> Verdict:
-    """In words what the run promises, and on which basis."""
-    privacy = run.info["privacy"]
-    if _is_not_certified(run):
-        return Verdict(f"{name} is not certified. {_sentence(privacy['basis'])}.", "did not hold")
-    if privacy["epsilon"] is None:
-        return Verdict(f"{name} promises nothing. {_sentence(privacy['basis'])}.")
-    if privacy["epsilon"] == 0:
-        return Verdict(f"{name} costs no privacy. {_sentence(privacy['basis'])}.")
-    caveat = f" Always say with it: {privacy['caveat']}." if privacy["caveat"] else ""
-    numbers = f"epsilon {at_most(privacy['epsilon'])} at delta {at_most(privacy['delta'])}"
-    chance = float(ledger.best_guess_of(run.ledger["promised_mu"], run.ledger.attrs, _sampled_epsilon(run)).max())
-    meaning = _sentence(in_words(chance, privacy["unit"]))
-    worst = f"{numbers} for the node that pays most. {meaning}"
-    return Verdict(f"{name} promises {worst}. Basis: {privacy['basis']}.{caveat}")
-
-
-def _is_not_certified(run: Result) -> bool:
-    return bool(run.info["privacy"]["caveat"] == NOT_CERTIFIED)
+    return Section("Summary", (*promises(runs, names), Text((cover, *notes)), *tables), "summary")
 
 
 def _comparison(found: Comparison, names: Sequence[str]) -> Table:
@@ -186,7 +165,7 @@ def _power_caption(runs: Sequence[Result]) -> str:
 
 
 def _run(run: Result, name: str, place: int) -> Section:
-    blocks: list[Block] = [_promise(run, name), *_ends(run), _power(run), *_finite(run), *radio.blocks(run)]
+    blocks: list[Block] = [promise(run, name), *_ends(run), _power(run), *_finite(run), *radio.blocks(run)]
     blocks += _network(run, place)
     blocks += [*_epsilon(run, place), *coalitions.blocks(run), _nodes(run), _own_models(run)]
     if run.experiment:
@@ -245,7 +224,7 @@ def _network(run: Result, place: int) -> list[Block]:
 
 
 def _epsilon(run: Result, place: int) -> list[Block]:
-    if _is_not_certified(run):
+    if is_not_certified(run):
         return [Text(("The paper's per-epoch epsilon is not shown: the run is not certified.",))]
     figure = charts.epsilon_matrix(run)
     if run.radio is not None:
@@ -314,15 +293,10 @@ def _columns(run: Result) -> list[_Column]:
     found = [] if split is None else [_Column("alpha", split.alpha), _Column("beta", split.beta)]
     epsilon = ledger.promised_epsilon(run)
     for heading, values in (("mu promised", mu), (f"epsilon at delta {at_most(delta)}", epsilon)):
-        infinite = NOT_CERTIFIED if _is_not_certified(run) else "not promised"
+        infinite = NOT_CERTIFIED if is_not_certified(run) else "not promised"
         found.append(_Column(heading, values, at_most, infinite=infinite))
     found += [_metric(run, f"published_{kind}") for kind in _shared_kinds([run])]
     return [*found, _Column("sent power over budget", run.final("sent_power").mean(axis=0) * ledger.power_share(run))]
-
-
-def _sampled_epsilon(run: Result) -> FloatArray | None:
-    """[nodes] where the ledger has it besides mu."""
-    return ledger.promised_epsilon(run) if "promised_epsilon" in run.ledger else None
 
 
 def _metric(run: Result, name: str) -> _Column:
@@ -335,7 +309,20 @@ def _entry(column: _Column, node: int) -> Cell:
 
 
 def _how_it_was_made(runs: Sequence[Result], names: Sequence[str]) -> Section:
-    return Section("How it was made", (origin(runs, names), _seconds(runs, names)), "origin")
+    made = origin(runs, names)
+    made = in_one_column(made) if len(runs) > _COLUMNS_UP_TO else made
+    return Section("How it was made", (made, _seconds(runs, names)), "origin")
+
+
+def in_one_column(table: Table) -> Table:
+    """A table with a column for every run, as one: what all share is said once."""
+    names = table.headings[1:]
+    rows: list[Row] = []
+    for head, *cells in table.rows:
+        same = len(set(cells)) == 1
+        listed = "; ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
+        rows.append((head, cells[0] if same else listed))
+    return Table(table.title, ("", "all runs"), tuple(rows), table.note)
 
 
 def origin(runs: Sequence[Result], names: Sequence[str]) -> Table:

@@ -1,4 +1,4 @@
-"""The runs of all three settings in tables and sentences; every word that judges is computed."""
+"""The runs of all settings in tables and sentences; every word that judges is computed."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from murmurcast.reproduction.settings import (
     NOISELESS,
     OURS,
     PAPER_BUDGETS,
+    PROMISED,
     RIVAL,
     Group,
 )
@@ -47,7 +48,7 @@ class AccuracyCurve(NamedTuple):
 
 def metric_of(group: Group) -> str:
     """The paper's curves are of own models; a promise covers only what is published."""
-    return "published_accuracy" if group == "certified" else "own_accuracy"
+    return "published_accuracy" if group in PROMISED else "own_accuracy"
 
 
 def accuracy_curve(run: Run) -> AccuracyCurve:
@@ -93,7 +94,7 @@ def summary(runs: Sequence[Run]) -> Table:
         "seeds."
     )
     headings = ("setting", "run", "accuracy", "spread", "worst (node)", "promised in all")
-    return Table("accuracy", "Accuracy in the three settings", headings, tuple(rows), note)
+    return Table("accuracy", "Accuracy in all settings", headings, tuple(rows), note)
 
 
 def _promised(run: Run) -> str:

@@ -59,7 +59,8 @@ def _train(
 def _problem(setting: Setting, problems: dict[str, SoftmaxRegression], on_stage: Stage) -> SoftmaxRegression:
     """The setting's problem; settings that differ in the clip alone share their data."""
     experiment = setting.experiment
-    key = repr((experiment.data, experiment.problem))
+    # What centres and whitens data is released under the noise of a budget.
+    key = repr((experiment.data, experiment.problem, experiment.build_budget().first_releases))
     if key not in problems:
         nodes = experiment.build_network().nodes
         problems[key] = cast(SoftmaxRegression, experiment.build_problem(nodes, on_stage=on_stage))

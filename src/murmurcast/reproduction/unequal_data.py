@@ -12,11 +12,10 @@ from matplotlib.figure import Figure
 
 from murmurcast._check import FloatArray
 from murmurcast._progress import Stage, quiet
-from murmurcast.experiments import load as experiment_files
 from murmurcast.experiments.build import Experiment
 from murmurcast.reproduction import style
 from murmurcast.reproduction.document import Curve, Finding, Table
-from murmurcast.reproduction.settings import DIFFUSION, OURS
+from murmurcast.reproduction.settings import DIFFUSION, OURS, from_example
 from murmurcast.runs.result import Result
 from murmurcast.runs.run import RunOptions, run
 
@@ -81,7 +80,7 @@ def experiment(name: str, epsilon: float, uses: int) -> Experiment:
         "schedule.step": str(step),
         "schedule.decay": decay,
     }
-    return experiment_files.parse(experiment_files.example("digits-sparse").encode(), "digits-sparse.toml", changed)
+    return from_example("digits-sparse", changed)
 
 
 def _trained(name: str, epsilon: float, uses: int) -> Result:

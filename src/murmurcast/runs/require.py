@@ -3,6 +3,7 @@
 import numpy as np
 
 from murmurcast import _check
+from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.data.assumptions import require_declared_maps, require_public_labels
 from murmurcast.data.partition import Partition
@@ -95,9 +96,10 @@ def require_carried_out(algorithm: Algorithm) -> None:
     rounds = algorithm.setup.schedule.rounds
     further = {f"mixing{number}" for number in range(2, rounds + 1)}
     if on_air and not further <= {one.name for one in on_air}:
+        fit = " or ".join(method.name for method in registry.methods() if method.free_rounds)
         raise Error(
             f"schedule.rounds is {rounds}, and {algorithm.name} has no further mixing rounds",
-            hint="use power-controlled or noiseless, or set schedule.rounds = 1",
+            hint=f"use {fit}, or set schedule.rounds = 1",
         )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast import _check, _files
-from murmurcast.errors import Altered, Error
+from murmurcast.errors import Altered, Error, NotWritten
 from murmurcast.runs import sealed, validate
 from murmurcast.runs.labelled import Labelled, from_xarray
 from murmurcast.runs.radio_use import RadioUse, radio_use
@@ -344,7 +344,7 @@ def require_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise Error(
+        raise NotWritten(
             f"the folder {folder} cannot be made: {problem.strerror}", hint="choose another with --out"
         ) from None
     if not os.access(folder, os.W_OK):

@@ -1,0 +1,119 @@
+"""How a sweep stands: what waits, what is under way, what is done, what failed, and how long the rest will take."""
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from murmurcast import _files
+from murmurcast.errors import NotWritten
+from murmurcast.experiments.build import Experiment
+from murmurcast.experiments.sweep_points import in_turns
+from murmurcast.experiments.sweep_task import Done, Failed, Task
+from murmurcast.runs.sweep import LOG, Failure, Point, run_folder
+
+_GO_ON = "free some space; the same command then goes on with what is left"
+_ENOUGH = 0.05  # of a point's epochs, to say how long it takes
+
+
+class Status(NamedTuple):
+    """How one point stands.
+
+    Attributes:
+        state: Of the point.
+        share: How much of its epochs is done.
+        attempts: How often it was begun.
+        told: What became of it; None before it ended.
+        seconds: What it took, or has taken so far.
+    """
+
+    state: Literal["waiting", "running", "done", "failed"] = "waiting"
+    share: float = 0.0
+    attempts: int = 0
+    told: Done | Failed | None = None
+    seconds: float = 0.0
+
+
+class State:
+    """How all tasks stand."""
+
+    def __init__(
+        self, folder: Path, place: Path, wanted: Sequence[Point], experiments: Mapping[str, Experiment], retries: int
+    ) -> None:
+        self.folder, self.place, self.experiments, self.retries = folder, place, experiments, retries
+        self.waiting = deque(in_turns(wanted))
+        self.by_name = {point.name: point for point in wanted}
+        self.statuses = {point.name: Status() for point in wanted}
+        self.begun: dict[str, float] = {}
+        self.log: list[str] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is left."""
+        return bool(self.waiting or self.begun)
+
+    @property
+    def done(self) -> dict[str, Done]:
+        """What finished runs came to, by point."""
+        return {name: one.told for name, one in self.statuses.items() if isinstance(one.told, Done)}
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Points that are not tried again, and why."""
+        return tuple(
+            Failure(name, one.told.problem, one.told.hint, one.attempts)
+            for name, one in self.statuses.items()
+            if one.state == "failed" and isinstance(one.told, Failed)
+        )
+
+    def has_room(self, slots: int) -> bool:
+        """Whether another task can begin."""
+        return bool(self.waiting) and len(self.begun) < slots
+
+    def next_task(self) -> Task:
+        """The task that begins now."""
+        point = self.waiting.popleft()
+        status = self.statuses[point.name]
+        self.statuses[point.name] = status._replace(state="running", share=0.0, attempts=status.attempts + 1)
+        self.begun[point.name] = time.monotonic()
+        folder = run_folder(self.folder, point)
+        values = self.experiments[point.name].values
+        return Task(point.name, values, str(self.place.resolve()), str(folder.resolve()))
+
+    def goes_on(self, name: str, progress: tuple[int, int]) -> None:
+        """So many epochs are done, of so many."""
+        seconds = time.monotonic() - self.begun[name]
+        self.statuses[name] = self.statuses[name]._replace(share=progress[0] / max(progress[1], 1), seconds=seconds)
+
+    def ended(self, name: str, told: Done | Failed | None) -> None:
+        """A task came to an end: it is done, is tried again, or has failed."""
+        seconds, status = time.monotonic() - self.begun.pop(name), self.statuses[name]
+        if isinstance(told, Failed) and told.details:
+            self.log.append(f"{name}, attempt {status.attempts}: {told.problem}\n{told.details}\n")
+        if isinstance(told, Failed) and told.is_full:
+            raise NotWritten(
+                f"{told.problem}; {len(self.done)} of {len(self.statuses)} points are done and kept", hint=_GO_ON
+            )
+        again = told is None or (isinstance(told, Failed) and told.again)
+        if again and status.attempts <= self.retries:
+            self.statuses[name] = status._replace(state="waiting", told=told, share=0.0)
+            self.waiting.append(self.by_name[name])
+            return
+        state: Literal["done", "failed"] = "done" if isinstance(told, Done) else "failed"
+        told = told or Failed("its worker stopped", "try again", again=False)
+        self.statuses[name] = status._replace(state=state, told=told, share=1.0, seconds=seconds)
+
+    def seconds_left(self, slots: int) -> float | None:
+        """By what tasks took so far; None before anything can be said."""
+        taken = [one.seconds for one in self.statuses.values() if one.state == "done"]
+        taken = taken or [one.seconds / one.share for one in self.statuses.values() if one.share > _ENOUGH]
+        if not taken:
+            return None
+        open_shares = sum(1 - one.share for one in self.statuses.values() if one.state in ("waiting", "running"))
+        return open_shares * sum(taken) / len(taken) / min(slots, max(1, len(self.statuses)))
+
+    def write_log(self) -> None:
+        """Where in the code tasks failed, if any did; no values."""
+        if self.log:
+            _files.write_atomically(self.folder / LOG, "\n".join(self.log).encode(errors="backslashreplace"))
