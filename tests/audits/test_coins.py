@@ -84,7 +84,8 @@ def test_sizes_by_independent_coins_are_as_probable_as_is_said(size: int, batch:
     rng = np.random.default_rng([size, batch])
     node = coins._Node(size, batch / size, ((), ()), {})
     trials = 200
-    of_trial = [coins._of_sizes(rng.binomial(size, node.rate, 1000) * 1.0, node, "")[0] for _ in range(trials)]
+    sizes = np.asarray(rng.binomial(size, node.rate, (trials, 1000)), np.float64)
+    of_trial = [coins._of_sizes(one, node, "")[0] for one in sizes]
     for level in (0.01, 0.1, 0.3):
         assert np.sum(np.array(of_trial) < level) <= binom.isf(1e-6, trials, level)
     assert min(of_trial) < 0.2  # it is a test, which chance does not always pass alike
@@ -166,6 +167,7 @@ def verdict_on(one: SoftmaxRegression) -> Audit:
     return audit(mc.power_controlled(plan), one, runs=50)
 
 
+@pytest.mark.slow
 def test_an_audit_finds_batches_of_a_fixed_size_under_a_promise_that_counts_on_coins() -> None:
     found = verdict_on(problem(faults.FixedSize))
     assert found.verdict == "FALSIFIED"

@@ -148,7 +148,7 @@ def mu_lower_bound(right: ArrayLike, trials: int, confidence: float = 0.95) -> F
 
 def mu_of_guess(chance: ArrayLike) -> FloatArray:
     """The mu of Gaussian DP under which a world that was drawn evenly is guessed with this chance, at best."""
-    return np.asarray(2 * norm.ppf(chance))
+    return np.asarray(2 * norm.ppf(np.asarray(chance, np.float64)))
 
 
 def smallest_cut(mu_reached: float, mu_allowed: float, trials: int, confidence: float, power: float = 0.9) -> float:
