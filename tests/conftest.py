@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -41,7 +42,9 @@ def changed(algorithm: Algorithm, **parts: Any) -> Algorithm:
 
 @pytest.fixture(scope="session", autouse=True)
 def prepare_once(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tests and their commands keep compiled programs; fonts are listed once for all."""
+    """Tests and their commands keep compiled programs; fonts are listed once for all; Ctrl-C works everywhere."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what goes on in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     kept = use_compile_cache()
     if kept is not None:
         _keep_all_programs(kept.parents[1] / "tests" / kept.name)
