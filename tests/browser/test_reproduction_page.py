@@ -44,7 +44,7 @@ def test_every_table_is_the_file_s(page: Watched, made: Path) -> None:
     titles = page.page.eval_on_selector_all("caption", "all => all.map(c => c.textContent)")
     shown = {tuple(tuple(text for text, _ in row) for row in cells(page.page, title)) for title in titles}
     files = list((made / "tables").glob("*.csv"))
-    assert len(files) == 15
+    assert len(files) == 16
     for path in files:
         with path.open(newline="") as file:
             _, *rows = csv.reader(file)
@@ -82,7 +82,7 @@ def test_pictures_are_in_the_page_and_say_what_they_show(page: Watched) -> None:
     pictures = page.page.eval_on_selector_all(
         "img", "all => all.map(i => [i.naturalWidth, i.alt.length, i.src.slice(0, 5)])"
     )
-    assert len(pictures) == 10
+    assert len(pictures) == 11
     assert all(width == 700 and words > 20 and source == "data:" for width, words, source in pictures)
 
 
