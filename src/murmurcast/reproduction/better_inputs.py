@@ -81,7 +81,7 @@ def table(found: Sequence[Line]) -> Table:
     note = (
         "Test accuracy of published models (spread over seeds); one image hidden, against everybody, or, with a "
         "trusted server, from everybody but it. Features look at no other image; centring and whitening are paid for "
-        "out of the same budget. All settings were chosen on public data."
+        "out of the same budget. Clip and steps were chosen on public data."
     )
     headings = ("learnt from", *(f"epsilon {budget:g}" for budget in CERTIFIED_BUDGETS))
     return Table("better-inputs", "Accuracy under one total budget", headings, tuple(rows), note)
