@@ -62,6 +62,24 @@ def test_a_budget_is_met_and_hardly_missed() -> None:
     assert largest_factor(shares, 1.0, DELTA, (Part(1.0, 5.0, 1),)) == 0  # what is fixed costs more than that
 
 
+@pytest.mark.parametrize(("budget", "before", "overflow"), [(0.05, 0.01, 0.0), (7.0, 0.01, 0.0), (1.0, 0.2632, 1e-12)])
+def test_budgets_are_met_to_a_millionth(budget: float, before: float, overflow: float) -> None:
+    """Small ones, large ones, and one of which what is fixed takes nearly all."""
+    shares, fixed = (Part(0.2, 0.5, 4), Part(0.2, 0.1, 2)), (Part(1.0, before, 1),)
+    factor = largest_factor(shares, budget, DELTA, fixed, overflow)
+    met = epsilon((*sampling.scaled(shares, factor), *fixed), DELTA, overflow)
+    assert budget * (1 - 2e-6) <= met <= budget
+
+
+def test_room_sets_the_limit_where_it_runs_out_before_the_budget() -> None:
+    """Overflow costs more than its share of delta from some epsilon on, which is below the budget."""
+    shares = (Part(0.2, 0.5, 4),)
+    limit = np.log(sampling.OVERFLOW_SHARE * DELTA / 1e-9 - 1)
+    factor = largest_factor(shares, 5.0, DELTA, overflow=1e-9)
+    assert epsilon(sampling.scaled(shares, factor), DELTA, 1e-9) == pytest.approx(limit, rel=1e-3)
+    assert epsilon(sampling.scaled(shares, factor * 1.001), DELTA, 1e-9) == np.inf
+
+
 def test_room_that_runs_out_is_counted() -> None:
     parts = (Part(0.1, 0.5, 10),)
     without, with_some, with_much = (epsilon(parts, DELTA, overflow) for overflow in (0.0, 1e-12, 1e-8))

@@ -12,8 +12,8 @@ epsilon counts.
 """
 
 import math
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,9 @@ _SAME = 1e-3  # relative: ratios so close are counted as the largest of them
 _COARSEST, _FINEST = 2.0**-10, 2.0**-17  # of the grid of privacy losses
 _LOSSES_PER_RELEASE = 20  # grid points within a typical privacy loss of one release
 _CLOSE = 1e-6  # relative: how nearly a budget is met
-_MOST_MU = 1e3
+_COARSER, _NEAR = 16.0, 0.01  # a coarse grid, and how nearly it tells where the fine one meets the budget
+_MOST_EXCESS = 3.0  # times the budget: more tells a search nothing
+_LEAST_MU, _MOST_MU = 1e-9, 1e3
 
 
 class Part(NamedTuple):
@@ -76,15 +78,7 @@ def epsilon(parts: Parts, delta: float, overflow: float = 0.0) -> float:
         bound of the privacy loss distributions' composition. Range: 0 < delta < 1; infinite where nothing is hidden, or
         where overflow would take more than a thousandth of delta.
     """
-    if not all(math.isfinite(part.ratio) for part in parts):
-        return math.inf
-    counted = _counted(parts)
-    if not counted:
-        return 0.0
-    found = _epsilon(counted, delta * (1 - OVERFLOW_SHARE) if overflow else delta)
-    if overflow and (1 + math.exp(min(found, 700.0))) * overflow > OVERFLOW_SHARE * delta:
-        return math.inf
-    return found
+    return _cost(parts, delta, overflow)
 
 
 def best_guess(parts: Parts, overflow: float = 0.0) -> float:
@@ -107,25 +101,51 @@ def best_guess(parts: Parts, overflow: float = 0.0) -> float:
 def largest_factor(parts: Parts, budget: float, delta: float, fixed: Parts = (), overflow: float = 0.0) -> float:
     """How many times as large all ratios may be for a budget; 0 where not even what is fixed besides fits."""
 
-    def cost(factor: float) -> float:
-        return epsilon((*scaled(parts, factor), *fixed), delta, overflow)
+    fits = [0.0]
 
-    low, high = 0.0, 1.0
-    if not parts or cost(0.0) > budget:
+    def excess(factor: float, coarser: float = 1.0) -> float:
+        cost = _cost((*scaled(parts, factor), *fixed), delta, overflow, coarser)
+        if cost <= budget and coarser == 1:
+            fits.append(factor)
+        if (1 - _CLOSE) * budget <= cost <= budget:
+            return 0.0  # so that the search ends
+        return min(cost - budget, _MOST_EXCESS * budget)  # finite, for the search
+
+    if not parts or excess(0.0) > 0:
         return 0.0 if parts else math.inf
-    while cost(high) <= budget and high < _MOST_MU:
-        low, high = high, 2 * high
-    # Straight lines between the ends, the end that stays halved (Illinois): a cost is dear, and nearly a line.
-    above, below = cost(high) - budget, cost(low) - budget
-    while high - low > _CLOSE * high:
-        middle = (low * above - high * below) / (above - below) if math.isfinite(above) else (low + high) / 2
-        middle = min(max(middle, low + (high - low) / 100), high - (high - low) / 100)
-        at = cost(middle) - budget
-        if at <= 0:
-            low, below, above = middle, at, above / 2
-        else:
-            high, above, below = middle, at, below / 2
-    return low
+    # On a coarse grid, which is soon computed, to begin beside the answer: a cost is dear.
+    near = _crossing(partial(excess, coarser=_COARSER), 1.0, 2.0, _NEAR)
+    _crossing(excess, near, 1 + _NEAR, _CLOSE)
+    return max(fits)
+
+
+def _crossing(excess: Callable[[float], float], guess: float, growth: float, close: float) -> float:
+    """Where a rising function passes 0, to a relative error; ends around it are sought outwards from a guess."""
+    from scipy.optimize import toms748  # slow to import, and only sampled releases need it
+
+    low = high = guess
+    while excess(high) <= 0:
+        if high >= _MOST_MU:
+            return high
+        low, high, growth = high, high * growth, growth**2
+    while excess(low) > 0:
+        if low <= _LEAST_MU:
+            return low
+        low, high, growth = low / growth, low, growth**2
+    return float(toms748(excess, low, high, xtol=close * low / 2, rtol=close / 2))
+
+
+def _cost(parts: Parts, delta: float, overflow: float, coarser: float = 1.0) -> float:
+    """`epsilon`, on a grid so many times as coarse."""
+    if not all(math.isfinite(part.ratio) for part in parts):
+        return math.inf
+    counted = _counted(parts)
+    if not counted:
+        return 0.0
+    cost = _epsilon(counted, delta * (1 - OVERFLOW_SHARE) if overflow else delta, coarser)
+    if overflow and (1 + math.exp(min(cost, 700.0))) * overflow > OVERFLOW_SHARE * delta:
+        return math.inf
+    return cost
 
 
 def _counted(parts: Parts) -> Parts:
@@ -133,8 +153,8 @@ def _counted(parts: Parts) -> Parts:
 
 
 @lru_cache(maxsize=4096)
-def _epsilon(parts: Parts, delta: float) -> float:
-    return float(_together(parts).get_epsilon_for_delta(delta))
+def _epsilon(parts: Parts, delta: float, coarser: float) -> float:
+    return float(_together(parts, coarser).get_epsilon_for_delta(delta))
 
 
 @lru_cache(maxsize=4096)
@@ -142,9 +162,9 @@ def _distance(parts: Parts) -> float:
     return float(_together(parts).get_delta_for_epsilon(0.0))
 
 
-def _together(parts: Parts) -> Any:
-    """The privacy loss distribution of all releases."""
-    spacing = _spacing(parts)
+def _together(parts: Parts, coarser: float = 1.0) -> Any:
+    """The privacy loss distribution of all releases, on a grid so many times as coarse."""
+    spacing = _spacing(parts) * coarser
     whole: Any = None
     for part in parts:
         found = _distribution(part, spacing).self_compose(part.times)
