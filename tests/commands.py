@@ -1,8 +1,8 @@
-"""Commands through their real entry point, each in a process of its own.
+"""Commands through their real entry point, and scripts, each in a process of its own.
 
 The process is forked from one that has imported the libraries already, because importing them takes longer than most
-commands: it runs the installed script with its arguments, its folder and a standard output of its own. What depends on
-a new interpreter (signals, environment, start-up) starts one.
+commands: it runs the installed script, or another one, with its arguments, its folder and a standard output of its own.
+What depends on a new interpreter (signals, environment, start-up) starts one.
 """
 
 import contextlib
@@ -38,7 +38,14 @@ def run(
     *arguments: object, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """What a command printed, and how it ended."""
-    words = [str(COMMAND), *map(str, arguments)]
+    return run_script(COMMAND, *arguments, cwd=cwd, env=env)
+
+
+def run_script(
+    script: Path, *arguments: object, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """What a Python script printed, and how it ended."""
+    words = [str(script), *map(str, arguments)]
     with tempfile.TemporaryDirectory() as kept:
         out, err = Path(kept, "out"), Path(kept, "err")
         place = (str(cwd or Path.cwd()), dict(os.environ if env is None else env), str(out), str(err))
@@ -70,6 +77,7 @@ def _execute(words: list[str], folder: str, environment: dict[str, str], out: st
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = words
+    sys.path[:0] = [str(Path(words[0]).parent), *environment.get("PYTHONPATH", "").split(os.pathsep)]
     try:
         runpy.run_path(words[0], run_name="__main__")
     finally:

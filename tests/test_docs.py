@@ -57,19 +57,23 @@ def folder(tmp_path: Path) -> Path:
 def run(command: str, folder: Path) -> str:
     kept = ("JAX_", "MPLCONFIGDIR", VARIABLE)  # compiled programs and lists of fonts
     cache = {name: value for name, value in os.environ.items() if name.startswith(kept)}
+    environment = {"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder), **cache}
     words = shlex.split(command)
-    if words[0] == "murmurcast" and not set("|&;<>$`*") & set(command):
-        done = commands.run(*words[1:], cwd=folder, env={"HOME": str(folder), "PATH": "/usr/bin:/bin", **cache})
-        return done.stdout + done.stderr
-    done = subprocess.run(
-        ["/bin/sh", "-c", command],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder), **cache},
-    )
+    if set("|&;<>$`*") & set(command):
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+            env=environment,
+        )
+    elif words[0] == "murmurcast":
+        done = commands.run(*words[1:], cwd=folder, env=environment)
+    else:
+        assert words[0] == "python", command
+        done = commands.run_script(folder / words[1], *words[2:], cwd=folder, env=environment)
     return done.stdout + done.stderr
 
 

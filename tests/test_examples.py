@@ -2,8 +2,6 @@
 
 import os
 import runpy
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import numpy as np
 import pytest
 
 import murmurcast as mc
+from tests import commands
 
 ROOT = Path(__file__).parents[1]
 SAYS = {
@@ -27,21 +26,14 @@ NEEDS_MORE = {"ray_tracer"}  # than is installed here
 TAKES_MINUTES = {"radio_plots"}  # unless it is asked to be quick
 
 
-def call(*words: str, folder: Path, path: str = "") -> str:
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def call(script: Path, *words: str, folder: Path, path: str = "") -> str:
+    done = commands.run_script(script, *words, cwd=folder, env=os.environ | {"PYTHONPATH": path})
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_some_plots_of_a_radio_are_made_quickly(tmp_path: Path) -> None:
-    plots = str(ROOT / "examples" / "radio_plots.py")
+    plots = ROOT / "examples" / "radio_plots.py"
     said = call(plots, "--quick", "--out", "plots", "--only", "slots", "compensation", "noise", folder=tmp_path)
     assert "reference renewed every 20 epochs: median" in said
     assert "own slot                 epsilon 2" in said
@@ -50,7 +42,7 @@ def test_some_plots_of_a_radio_are_made_quickly(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_all_plots_of_a_radio_are_made(tmp_path: Path) -> None:
-    said = call(str(ROOT / "examples" / "radio_plots.py"), "--quick", "--out", "plots", folder=tmp_path)
+    said = call(ROOT / "examples" / "radio_plots.py", "--quick", "--out", "plots", folder=tmp_path)
     assert "dB after aligned; 10 lg d is 9.5 dB" in said
     names = {"access", "compensation", "fading", "slots", "time-and-energy"}
     assert {path.stem for path in (tmp_path / "plots").glob("*.png")} == names
@@ -60,7 +52,7 @@ def test_all_plots_of_a_radio_are_made(tmp_path: Path) -> None:
 def test_an_example_runs_as_it_stands(name: str, tmp_path: Path) -> None:
     if name in NEEDS_TORCH and find_spec("torchax") is None:
         pytest.skip("make test-torch runs it")
-    assert SAYS[name] in call(str(ROOT / "examples" / f"{name}.py"), folder=tmp_path)
+    assert SAYS[name] in call(ROOT / "examples" / f"{name}.py", folder=tmp_path)
 
 
 def test_every_example_is_tried() -> None:
@@ -88,8 +80,7 @@ def test_the_array_of_a_ray_tracer_becomes_a_channel(tmp_path: Path) -> None:
 def test_a_method_of_ones_own_goes_from_file_to_certificate(tmp_path: Path) -> None:
     """By its name in an experiment file; `certify` asks its account only where it is told to."""
     examples = str(ROOT / "examples")
-    module = "from murmurcast.cli import main; main()"
-    text = call("-c", module, "plan", "--example", "ring", folder=tmp_path)
+    text = call(commands.COMMAND, "plan", "--example", "ring", folder=tmp_path)
     (tmp_path / "mine.toml").write_text(text)
     settings = {
         "algorithm.name": "own_method:METHOD",
@@ -101,12 +92,10 @@ def test_a_method_of_ones_own_goes_from_file_to_certificate(tmp_path: Path) -> N
         "schedule.noise_to_step": "auto",
     }
     sets = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    call("-c", module, "run", "mine.toml", *sets, "--out", "run", folder=tmp_path, path=examples)
+    call(commands.COMMAND, "run", "mine.toml", *sets, "--out", "run", folder=tmp_path, path=examples)
     own = ("--method", "own_method:METHOD")
-    said = call("-c", module, "certify", "run", *own, folder=tmp_path, path=examples)
+    said = call(commands.COMMAND, "certify", "run", *own, folder=tmp_path, path=examples)
     assert "kept: epsilon" in said
-    done = subprocess.run(
-        [sys.executable, "-c", module, "certify", "run"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = commands.run("certify", "run", cwd=tmp_path)
     assert done.returncode == 1
     assert "--method" in done.stderr
