@@ -139,6 +139,6 @@ def test_shrinking_steps_over_many_epochs(case: str, name: str, record_property:
     steps = 0.5 / (1 + 0.02 * np.arange(1.0, LONG + 1)) / (len(inputs["start"]) if divides else 1)
     off = errors(with_steps(make(case, plan_with(inputs, LONG, 0.5)), steps), inputs, optimum(inputs))
     exponent = np.log(off[-1] / off[LONG // 10 - 1]) / np.log(10)
-    record_property("exponent", exponent)
+    record_property("exponent", float(exponent))
     assert off[-1] < 0.04
     assert exponent < -0.8
