@@ -80,32 +80,62 @@ def make_network() -> MakeNetwork:
 
 
 # Of these, which take minutes together, every nth case is tried by default, and all with the slow tests.
-_EVERY_NTH = {
+EVERY_NTH = {
     "algorithms/test_accounts.py::test_an_untouched_run_is_kept_and_costs_what_was_on_the_air": 3,
+    "algorithms/test_accounts.py::test_no_table_can_be_changed_so_that_the_account_is_too_low": 3,
     "algorithms/test_observed.py::test_nobody_learns_more_than_is_certified": 2,
     "algorithms/test_observed.py::test_weights_and_noise_are_those_that_the_channel_delivers": 3,
+    "algorithms/test_over_radio.py::test_noise_follows_the_step_so_that_the_certificate_is_the_budget": 3,
     "algorithms/test_radio_accounts.py::test_an_untouched_run_is_kept_and_costs_what_the_budget_says": 3,
+    "algorithms/test_registry.py::test_every_method_is_reached_from_a_file": 3,
+    "algorithms/test_testing.py::test_every_method_keeps_to_the_protocol": 3,
     "audits/test_audit.py::test_faults_are_caught": 2,
     "audits/test_audit.py::test_records_of_real_data_at_the_mixed_point": 2,
     "audits/test_controls.py::test_noise_that_is_not_as_claimed_is_caught": 3,
     "audits/test_controls_of_methods.py::test_a_broken_promise_is_caught": 3,
-    "audits/test_controls_of_methods.py::test_what_holds_against_an_eavesdropper_does_not_hold_against_those_who_know_"
-    "the_pairs": 2,
+    "audits/test_controls_of_methods.py::test_what_holds_against_an_eavesdropper_does_not_hold_against_th"
+    "ose_who_know_the_pairs": 2,
+    "audits/test_controls_of_radio.py::test_a_control_is_caught_and_its_honest_twin_is_not": 3,
     "audits/test_controls_of_radio.py::test_under_fading_it_is_the_budgets": 4,
+    "audits/test_first_and_sampled.py::test_releases_with_less_noise_are_caught": 3,
+    "audits/test_methods.py::test_an_audit_comes_near_to_the_promise_and_not_above": 2,
     "audits/test_overheard.py::test_a_public_turn_of_phase_is_the_one_that_receivers_hear": 2,
+    "audits/test_receivers.py::test_distribution_is_that_of_the_linear_diagnostic": 2,
+    "audits/test_receivers_of_radio.py::test_readings_are_white_and_as_far_apart_as_the_diagnostic_says": 4,
+    "certificates/test_first_and_sampled.py::test_an_edited_sampling_is_caught": 2,
+    "certificates/test_forged_data.py::test_what_contradicts_the_rest_is_refused": 3,
     "certificates/test_forged_folders.py::test_a_forged_folder_is_refused": 2,
     "certificates/test_forged_folders.py::test_a_forged_folder_of_another_kind_is_refused": 3,
     "certificates/test_forged_folders.py::test_an_honest_run_is_accepted": 4,
+    "certificates/test_forged_preprocessing.py::test_with_experiment_and_data_at_hand_all_of_it_shows": 3,
+    "certificates/test_forged_radio.py::test_a_forged_folder_is_refused_beside_its_experiment": 3,
+    "certificates/test_forged_radio.py::test_a_forged_folder_is_refused_by_its_own_contradiction": 4,
+    "certificates/test_forged_radio.py::test_an_honest_run_over_a_radio_is_accepted": 3,
+    "cli/test_audit.py::test_other_methods_are_audited_too": 3,
     "cli/test_certify.py::test_edits_with_fresh_hashes": 3,
+    "cli/test_plan_nominal.py::test_where_nothing_is_promised_the_plan_says_nominal": 2,
+    "engine/test_algorithm_1.py::test_follows_the_transcription": 2,
     "experiments/test_rank.py::test_equal_steps_move_the_mean_model_equally_far": 3,
     "experiments/test_tune.py::test_a_try_is_found_again_only_where_nothing_has_changed": 2,
     "experiments/test_tune.py::test_methods_of_every_kind_can_be_tuned": 3,
+    "fuzz/test_data_files.py::test_any_accident": 2,
+    "fuzz/test_network_files.py::test_any_accident": 2,
+    "fuzz/test_run_folders.py::test_accidents_with_fresh_hashes": 2,
+    "fuzz/test_run_folders.py::test_any_accident_is_noticed": 2,
+    "fuzz/test_run_folders.py::test_figures_and_ledger_forged": 2,
     "fuzz/test_run_folders.py::test_names_are_shown_and_not_obeyed": 3,
     "planning/test_solve.py::test_alpha_for_given_noise_meets_the_total_budget": 3,
     "privacy/test_amplification.py::test_lies_between_the_diagnostic_and_the_certificate": 2,
+    "privacy/test_amplification.py::test_more_noise_fewer_epochs_smaller_clip_and_smoothness_never_cost_more": 3,
+    "privacy/test_amplification.py::test_the_shift_hides_the_target_and_costs_no_more_than_the_bound": 3,
+    "privacy/test_dominating_pair.py::test_records_that_find_no_room_are_counted": 3,
+    "privacy/test_exact_joint.py::test_noise_in_models_and_in_gradients": 3,
     "privacy/test_gaussian.py::test_dp_accounting_agrees_on_composition": 3,
     "privacy/test_linear.py::test_diagnostic_stays_below_the_certificate": 2,
+    "problems/test_per_example.py::test_no_example_and_no_node_passes_the_clip": 2,
+    "problems/test_per_example.py::test_sums_are_those_of_single_gradients": 2,
     "reports/test_charts.py::test_epsilon_from_the_ledger_is_the_plans": 2,
+    "runs/test_variants.py::test_a_second_setting_gives_what_a_run_of_its_own_gives": 3,
 }
 
 
@@ -125,9 +155,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     seen: Counter[str] = Counter()
     for item in items:
         name = item.nodeid.split("[")[0].removeprefix("tests/")
-        if name not in _EVERY_NTH or item.get_closest_marker("slow"):
+        if name not in EVERY_NTH or item.get_closest_marker("slow"):
             continue
-        if seen[name] % _EVERY_NTH[name]:
+        if seen[name] % EVERY_NTH[name]:
             item.add_marker(pytest.mark.slow)
         seen[name] += 1
 

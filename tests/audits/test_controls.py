@@ -123,6 +123,7 @@ def test_a_verdict_names_the_fault_and_what_was_looked_at() -> None:
     assert "at any one node, even in a single epoch" in dict(honest.summary)["Power"]
 
 
+@pytest.mark.slow
 def test_runs_in_several_groups_are_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where memory does not hold all runs at once, nothing else changes."""
     algorithm, problem = claimed_of_records(), softmax()

@@ -205,6 +205,7 @@ def test_a_sweep_that_is_killed_takes_its_workers_along_and_loses_nothing(tmp_pa
     assert {name: when for name, when in written(first.parents[1]).items() if name in before} == before
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_it_and_loses_nothing(tmp_path: Path) -> None:
     """As far as a process can tell: no file may grow beyond a size, which the second point's metrics need."""
     (tmp_path / "tiny.toml").write_text(TINY)

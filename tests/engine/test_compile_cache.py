@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from murmurcast.engine.compile_cache import VARIABLE
 
 PROGRAM = """
@@ -44,6 +46,7 @@ def test_programs_are_kept_shared_and_change_no_bit(tmp_path: Path) -> None:
     assert len(contents) == 1
 
 
+@pytest.mark.slow
 def test_it_can_be_switched_off_and_gives_way(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     finish(start(tmp_path, "off.npy", **{VARIABLE: "off", "XDG_CACHE_HOME": str(tmp_path / "home")}))

@@ -178,6 +178,7 @@ np.save(sys.argv[2], result.published)
 """
 
 
+@pytest.mark.slow
 def test_the_number_of_devices_does_not_matter(tmp_path: Path) -> None:
     found = []
     for devices in (1, 2, 3):
