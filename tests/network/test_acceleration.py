@@ -6,7 +6,8 @@ from scipy.sparse import csr_array
 from scipy.special import eval_chebyt
 
 import murmurcast as mc
-from murmurcast.network.acceleration import DENSE_UP_TO, disagreements, leads, left_after, plainly_left_after
+from murmurcast.network.acceleration import leads, left_after, plainly_left_after
+from murmurcast.network.stability import DENSE_UP_TO, disagreements
 from murmurcast.network.weights import mixing, perron
 from tests.conftest import asymmetric_network
 

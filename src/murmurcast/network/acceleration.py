@@ -10,27 +10,9 @@ plain rounds leave rho^L: about the square root of as many rounds do.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
-from murmurcast._threads import threads_for
-from murmurcast.errors import Error
-
-DENSE_UP_TO = 3000  # nodes, for all eigenvalues
-
-
-def disagreements(weights: csr_array) -> NDArray[np.complex128]:
-    """[nodes - 1] what one round makes of every mode of disagreement: all eigenvalues but that of consensus."""
-    nodes = weights.shape[0]
-    if nodes > DENSE_UP_TO:
-        raise Error(
-            f"how fast {nodes} nodes agree needs all eigenvalues of their weights",
-            hint=f"use at most {DENSE_UP_TO} nodes, or set schedule.epochs and schedule.rounds by hand",
-        )
-    with threads_for(nodes):
-        values = np.linalg.eigvals(weights.toarray())
-    return np.delete(values, int(np.argmin(np.abs(values - 1)))).astype(np.complex128)
 
 
 def leads(modes: NDArray[np.complex128], rounds: int) -> FloatArray:

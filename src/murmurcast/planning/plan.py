@@ -16,8 +16,8 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
 from murmurcast.errors import Error
-from murmurcast.network.acceleration import disagreements, leads, left_after, plainly_left_after
-from murmurcast.network.stability import exact_diffusion_radius
+from murmurcast.network.acceleration import leads, left_after, plainly_left_after
+from murmurcast.network.stability import disagreements, exact_diffusion_radius
 from murmurcast.network.weights import Mixing, Z
 from murmurcast.planning.power.transmit_power import public_scale, sent_over_budget
 from murmurcast.planning.setup import Setup

@@ -13,8 +13,9 @@ import numpy as np
 
 from murmurcast import _check
 from murmurcast.errors import Error
-from murmurcast.network.acceleration import disagreements, leads, left_after, plainly_left_after
+from murmurcast.network.acceleration import leads, left_after, plainly_left_after
 from murmurcast.network.graph import Network
+from murmurcast.network.stability import disagreements
 from murmurcast.network.weights import mixing, normaliser
 from murmurcast.planning.schedule import MAX_EPOCHS, MAX_ROUNDS
 

@@ -100,7 +100,6 @@ def best_guess(parts: Parts, overflow: float = 0.0) -> float:
 
 def largest_factor(parts: Parts, budget: float, delta: float, fixed: Parts = (), overflow: float = 0.0) -> float:
     """How many times as large all ratios may be for a budget; 0 where not even what is fixed besides fits."""
-
     fits = [0.0]
 
     def excess(factor: float, coarser: float = 1.0) -> float:
