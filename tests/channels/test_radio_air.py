@@ -272,3 +272,12 @@ def test_the_ledger_knows_the_radio() -> None:
     assert found.attributes["slots"] == one.uses == 2
     assert found.attributes["air_seconds"] > 0
     np.testing.assert_array_equal(found.variables["receiver_noise"][1], one.physics.noise)
+
+
+def test_no_two_pairs_of_a_large_network_share_a_number() -> None:
+    """In 32 bits those of (0, 40000) and (32768, 40000) would be one; on smaller networks numbers stay as they were."""
+    ends = np.array([(0, 40000), (32768, 40000), (0, 40000), (1, 2)], np.int32)
+    numbers = radio_air._pair_numbers(ends, 2**17)
+    assert numbers[0] == numbers[2]
+    assert len(set(numbers.tolist())) == 3
+    np.testing.assert_array_equal(radio_air._pair_numbers(np.array([(0, 2), (1, 2)]), 7), [2, 9])

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.sparse import csr_array
 
 import murmurcast as mc
 from murmurcast._check import FloatArray
@@ -144,6 +145,23 @@ def test_pairs_cancel_between_their_ends_and_nowhere_else() -> None:
     for sign, tape in ((-1, first), (1, second)):
         covariance = np.cov(tape.reshape(NODES, -1))
         np.testing.assert_allclose(covariance - np.diag(np.diag(covariance)), sign * adjacent, atol=0.3)
+
+
+def test_no_two_pairs_of_a_large_network_share_a_number() -> None:
+    """In 32 bits the numbers of (0, 40000) and (32768, 40000) would be one."""
+    nodes = 2**17
+    one_way = [*zip(range(nodes - 1), range(1, nodes), strict=True), (0, 40000), (32768, 40000)]
+    sender, receiver = np.array([*one_way, *((b, a) for a, b in one_way)], np.int32).T  # as SciPy has it, if it can
+    network = mc.Network(gains=csr_array((np.ones(len(sender)), (sender, receiver)), shape=(nodes, nodes)))
+    problem = mc.ClippedGradients()
+    setup = mc.Setup(
+        network=network, problem=problem, budget=mc.Budget(epsilon=1.0), schedule=mc.Schedule(epochs=2, step=0.1)
+    )
+    one = two_rounds({"pairs": Draw(per="pair")}, {}, _wide(3))._replace(setup=setup)
+    listed = draws.pairs(one)
+    assert listed is not None
+    numbers = listed.number[listed.sign != 0]
+    np.testing.assert_array_equal(np.bincount(numbers), 2)  # each at its two ends
 
 
 def test_laplace_draws_are_laplace() -> None:

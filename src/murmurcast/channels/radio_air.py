@@ -153,7 +153,7 @@ class RadioAir:
         numbers = np.broadcast_to(np.arange(filled_nodes), place_of.shape) if dense else laid_out(sender)
         return Lists(
             signals=np.asarray(numbers, np.int32),
-            pair=laid_out((ends[:, 0] * nodes + ends[:, 1]).astype(np.uint32)),
+            pair=laid_out(_pair_numbers(ends, nodes)),
             gains=laid_out(arriving.data),
             amplitude=laid_out(amplitude[sender]),
             angles=laid_out(echoes.angles) if len(moves) else None,
@@ -350,6 +350,14 @@ def quarter_turn(values: jax.Array) -> jax.Array:
     behind, before = (jax.lax.pad(flat, nothing, [(0, 0, 0), ends]) for ends in ((-1, 1, 0), (1, -1, 0)))
     even = jax.lax.broadcasted_iota(jnp.int32, flat.shape, 1) % 2 == 0
     return jnp.where(even, -behind, before).reshape(values.shape)
+
+
+def _pair_numbers(ends: NDArray[Any], nodes: int) -> NDArray[np.uint32]:
+    """[links] a number of every pair, of 32 bits as keys are: beyond, its place among all pairs."""
+    numbers = ends[:, 0].astype(np.int64) * nodes + ends[:, 1]
+    if nodes**2 > 2**32:
+        _, numbers = np.unique(numbers, return_inverse=True)
+    return np.asarray(numbers, np.uint32)
 
 
 def _all_senders(sender: NDArray[Any], receiver: NDArray[Any], filled_nodes: int) -> NDArray[np.int64]:

@@ -99,7 +99,8 @@ def pairs(algorithm: Algorithm) -> Pairs | None:
     links = network.gains.tocoo()
     sender, receiver = links.coords
     first, second = np.minimum(sender, receiver), np.maximum(sender, receiver)
-    _, number = np.unique(first * network.nodes + second, return_inverse=True)
+    # In 64 bits: two pairs with one number would share their noise.
+    _, number = np.unique(first.astype(np.int64) * network.nodes + second, return_inverse=True)
     sign = np.where(sender < receiver, 1.0, -1.0)
     return Pairs(padded(network.gains, number.astype(np.int32)), padded(network.gains, sign))
 
