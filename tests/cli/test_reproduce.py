@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from murmurcast.reproduction.settings import PROMISED, settings
 from murmurcast.runs.result import load_run
 from tests.cli.test_plan import COMMAND, refused, run
 
@@ -65,7 +66,7 @@ def test_without_mnist_the_first_line_says_that_digits_stand_in(done: Done) -> N
 def test_the_table_holds_what_the_runs_hold(done: Done) -> None:
     folder, _ = done
     rows = table(folder, "accuracy")
-    assert len(rows) == len(list((folder / "runs").iterdir())) == 15
+    assert len(rows) == len(list((folder / "runs").iterdir())) == len(settings("digits", 2))
     ours, certified = load_run(folder / "runs" / "published-power-controlled-1"), "certified-power-controlled-3"
     assert rows[0]["run"] == "Algorithm 1, epsilon 1"
     assert rows[0]["accuracy"] == f"{ours.final('own_accuracy').mean():.4f}"
@@ -81,7 +82,7 @@ def test_the_certified_runs_promise_their_budget_and_the_others_nothing(done: Do
     folder, _ = done
     for path in (folder / "runs").iterdir():
         privacy = load_run(path).info["privacy"]
-        if path.name.startswith("certified") and "noiseless" not in path.name:
+        if path.name.startswith(PROMISED) and "noiseless" not in path.name:
             assert privacy["epsilon"] == pytest.approx(float(path.name.rsplit("-", 1)[1]), rel=1e-9)
             assert privacy["unit"] == "record"
         else:
