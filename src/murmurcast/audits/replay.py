@@ -128,7 +128,7 @@ def replay(
         return jax.vmap(of_world)(supposed, state)
 
     @jax.jit
-    def of_node(epoch: jax.Array, tables: Any, fixed: Any, state: Any, signals: Any) -> Any:
+    def of_node(roots: jax.Array, epoch: jax.Array, tables: Any, fixed: Any, state: Any, signals: Any) -> Any:
         number, mine, weight, planted, coins = fixed
         keys, planted = _batch_keys(roots, epoch, number), _taking_part(coins, epoch, planted)
 
@@ -145,7 +145,7 @@ def replay(
         shaped = tuple(tuple(_shaped(part, problem.shape, dtype) for part in one) for one in signals)
         # Node by node: a loop inside the program would copy every node's data in every epoch.
         following = [
-            of_node(jnp.asarray(epoch), *_at(place, tables), of, *_at(place, state, shaped))
+            of_node(roots, jnp.asarray(epoch), *_at(place, tables), of, *_at(place, state, shaped))
             for place, of in enumerate(fixed)
         ]
         return Stepped(*jax.tree.map(lambda *leaves: jnp.stack(leaves), *following))
@@ -217,7 +217,7 @@ def _start(
         return jax.tree.map(lambda leaf: jnp.repeat(leaf[:, :, None], len(supposed[0]), axis=2), begun)
 
     @jax.jit
-    def of_node(points: jax.Array, fixed: Any) -> Any:
+    def of_node(roots: jax.Array, points: jax.Array, fixed: Any) -> Any:
         number, mine, weight, planted, coins = fixed
         keys = _batch_keys(roots, 0, number)
         planted = _taking_part(coins, jnp.zeros((), jnp.int32), planted)
@@ -229,7 +229,7 @@ def _start(
 
         return jax.lax.map(of_run, (keys, planted, points), batch_size=_RUNS_PER_BLOCK)
 
-    begun = [of_node(points[place], of) for place, of in enumerate(fixed)]
+    begun = [of_node(roots, points[place], of) for place, of in enumerate(fixed)]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *begun)
 
 
