@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast._display import html_of, text_of
 from murmurcast._progress import Count, quiet
 from murmurcast.errors import Error
 from murmurcast.network.acceleration import disagreements, leads, left_after, plainly_left_after
@@ -117,6 +118,12 @@ class Plan(Setup):
     noise_is_automatic: bool = False
     fell_back_to_even: bool = False
     z_rule: Z = "recursive"
+
+    def __str__(self) -> str:
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     @property
     def z_follows_channel(self) -> bool:
