@@ -2,6 +2,7 @@
 
 import html
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,6 +17,7 @@ from murmurcast.runs.compare import Comparison
 from tests.conftest import asymmetric_network
 from tests.reports.examples import NODES, example, plan
 from tests.reports.sweeps import sweep, with_failure
+from tests.reports.test_audits import CHECK, FOUND
 
 
 def words(text: str) -> str:
@@ -177,3 +179,21 @@ def test_ipython_takes_the_view() -> None:
     formatters = pytest.importorskip("IPython.core.formatters", reason="IPython is not installed")
     made, _ = formatters.DisplayFormatter().format(plan().certificate)
     assert made["text/html"] == shown("certificate")
+
+
+def test_a_falsified_audit_says_so() -> None:
+    assert "not falsified Verdict:" in words(display.html(FOUND))
+    text = display.html(replace(FOUND, checks=(CHECK._replace(refutes=True),), warnings=("it was <quick>",)))
+    assert "did not hold Verdict: FALSIFIED by a check of the size of the noise" in words(text)
+    assert "warning It was <quick>." in words(text)
+    assert "What adversaries learn" in text
+    assert "<script" not in text
+
+
+def test_a_plan_as_a_frame_has_a_row_for_every_node() -> None:
+    found = plan()
+    frame = found.to_frame()
+    assert list(frame["node"]) == list(found.network.names)
+    np.testing.assert_array_equal(frame["alpha"] + frame["beta"], 1)
+    np.testing.assert_array_equal(frame["epsilon"], found.certificate.epsilon)
+    assert set(frame["why_nominal"]) == {""}

@@ -6,7 +6,7 @@ A run takes a plan, never a noise level: mechanism and account cannot drift apar
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,9 @@ from murmurcast.privacy.certificate import Certificate
 from murmurcast.privacy.coalitions import Collusion
 from murmurcast.privacy.conversion import Curve
 from murmurcast.problems.trust import why_not_bounded
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Objective = Literal["sum", "max-min", "noise", "balanced"]
 DENSE_UP_TO = 3000  # nodes, for what one observer learns
@@ -124,6 +127,16 @@ class Plan(Setup):
 
     def _repr_html_(self) -> str:
         return html_of(self)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A table of pandas with one row for every node: its split, its noise and what the whole run costs it."""
+        import pandas as pd
+
+        network, costs = self.network, self.certificate
+        columns: dict[str, Any] = {"node": network.names, "degree": network.degree.astype(int), "power": network.power}
+        columns |= {"alpha": self.alpha, "beta": self.beta, "perron": self.perron}
+        columns |= {"noise_to_step": self.noise_to_step, "mu": costs.mu, "epsilon": costs.epsilon}
+        return pd.DataFrame(columns).assign(delta=costs.delta, why_nominal=self.why_nominal)
 
     @property
     def z_follows_channel(self) -> bool:

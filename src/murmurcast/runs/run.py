@@ -69,7 +69,7 @@ class RunOptions:
         resume: Go on from the checkpoint in `folder`.
         name: What the run is called; the algorithm's name by default.
         experiment: Text of the experiment file, kept with the result.
-        on_progress: Called about twice a second.
+        on_progress: Called at every evaluation and checkpoint.
     """
 
     evaluate_every: int | None = None
