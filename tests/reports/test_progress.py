@@ -48,7 +48,7 @@ def test_a_run_in_a_notebook_counts_its_epochs_and_keeps_the_last_line(cell: lis
     assert [re.findall(r'value="(\d+)" max="(\d+)"', text) for text in cell[1:]] == [
         [(str(done), "12")] for done in (4, 8, 12, 12)
     ]
-    assert re.search(r"12/12 · 0:00:\d\d · training &lt;here&gt;, published distance \d", words(cell[-1]))
+    assert re.search(r"12/12 · \d:\d\d:\d\d · training &lt;here&gt;, published distance \d", words(cell[-1]))
     assert "own" not in words(cell[-1])  # what no noise covers is not shown around
 
 
@@ -59,7 +59,9 @@ def test_lines_that_follow_each_other_quickly_are_left_out(cell: list[str], monk
             bar(done, 200)
         bar.stage("checking")
         bar(1, 3, "node 0")
-    assert [words(text).split(" · ")[-1] for text in cell[1:]] == ["0:00:00", "checking, node 0"]
+    assert len(cell) == 3
+    assert words(cell[1]).startswith("checking · ")
+    assert words(cell[2]).endswith(" · checking, node 0")
     assert 'value="1" max="3"' in cell[-1]
 
 
@@ -87,6 +89,7 @@ def test_in_a_pipe_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
 def test_in_a_terminal_rich_draws_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "150")
     with mc.progress("reading") as bar:
         bar(1, 2, {"published_accuracy": 0.5, "own_accuracy": 0.75})
     shown = capsys.readouterr().err
