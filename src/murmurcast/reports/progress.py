@@ -61,8 +61,8 @@ def progress(words: str = "training") -> Iterator[Telling]:
             current = begun
             bar.stage(begun)
 
-        def counted(done: int, of: int, latest: str | None = None) -> None:
-            bar.counted(done, of, f"{current}, {latest}" if latest else None)
+        def counted(done: int, of: int, words: str | None = None) -> None:
+            bar.counted(done, of, f"{current}, {words}" if words else None)
 
         yield Telling(stage, counted)
 
