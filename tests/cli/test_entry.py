@@ -49,7 +49,9 @@ def test_commands_options_and_values_are_completed() -> None:
     assert any("compare" in word for word in completed("murmurcast comp", "zsh"))
 
 
-def test_the_script_for_a_shell_is_shown() -> None:
-    done = commands.run("--show-completion", "bash")
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_a_shell_is_shown(shell: str) -> None:
+    """Which shell asks is told here: what started the tests may be none."""
+    done = commands.run(env=os.environ | {"_MURMURCAST_COMPLETE": f"source_{shell}"})
     assert done.returncode == 0, done.stderr
-    assert "_MURMURCAST_COMPLETE=complete_bash" in done.stdout
+    assert f"_MURMURCAST_COMPLETE=complete_{shell}" in done.stdout
