@@ -17,13 +17,13 @@ plan = mc.plan(network, problem, budget, mc.Schedule(epochs=20, step=0.4), z="pe
 writer = SummaryWriter("logs/power-controlled")
 
 
-def log(epoch: int, of: int, metrics: dict[str, float]) -> None:
+def log(epoch: int, metrics: dict[str, float]) -> None:
     """One point of every curve."""
     for name in metrics.keys() & {"published_accuracy", "published_loss"}:
         writer.add_scalar(name, metrics[name], epoch)
 
 
-options = mc.RunOptions(evaluate_every=5, on_progress=log)
+options = mc.RunOptions(evaluate_every=5, on_evaluation=log)
 run = mc.run(mc.power_controlled(plan), problem, options=options)
 writer.close()
 

@@ -78,7 +78,7 @@ def test_latex_and_markdown_have_the_same_cells(folder: Path) -> None:
     assert latex.startswith("% At the end, published_distance\n")
     shown = run("compare", "ours", "alone", "--format", "md", cwd=folder).stdout
     assert r"| alone\_&\_quick | noiseless |" in shown
-    assert "no noise covers own models" in shown
+    assert "No noise covers own models" in shown
 
 
 def test_two_formats_at_once_are_refused(folder: Path) -> None:

@@ -111,7 +111,8 @@ def test_a_run_whose_account_does_not_hold_shows_no_epsilon() -> None:
     forged = mc.Result(**vars(run) | {"info": run.info | {"privacy": privacy}})
     text = words(display.html(forged))
     assert "not certified" in text
-    assert "0.125" not in text
+    assert "promises epsilon" not in text
+    assert "0.13 (node)" not in text  # nor in the table, where it would be rounded up
 
 
 def test_the_name_of_a_run_stays_text() -> None:

@@ -45,9 +45,10 @@ def test_a_run_in_a_notebook_counts_its_epochs_and_keeps_the_last_line(cell: lis
     with mc.progress("training <here>") as bar:
         mc.run(algorithm("power_controlled"), problem(), options=mc.RunOptions(on_progress=bar, evaluate_every=4))
     assert words(cell[0]) == "training &lt;here&gt; · 0:00:00"
-    assert [re.findall(r'value="(\d+)" max="(\d+)"', text) for text in cell[1:]] == [
-        [(str(done), "12")] for done in (4, 8, 12, 12)
-    ]
+    counted = [re.findall(r'value="(\d+)" max="12"', text) for text in cell[1:]]
+    done = [int(only) for (only,) in counted]
+    assert done == sorted(done)
+    assert {4, 8, 12} <= set(done)  # and between evaluations too, where they take long
     assert re.search(r"12/12 · \d:\d\d:\d\d · training &lt;here&gt;, published distance \d", words(cell[-1]))
     assert "own" not in words(cell[-1])  # what no noise covers is not shown around
 
