@@ -4,6 +4,7 @@ import ast
 import io
 import re
 import tokenize
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.conftest import EVERY_NTH
 
 SOURCE = Path(murmurcast.__file__).parent
 LAYERS = (  # folders, and the modules of the ground
-    ("errors", "_json", "_progress", "_threads"),
+    ("errors", "_display", "_json", "_progress", "_threads"),
     ("_check", "_files"),
     ("network", "data", "privacy"),
     ("radio",),
@@ -28,8 +29,9 @@ LAYERS = (  # folders, and the modules of the ground
     ("reports",),
     ("experiments",),
     ("reproduction",),
-    ("cli",),
+    ("cli", "__main__"),
 )
+ASKS_THE_CATALOGUE = {"_display.py"}  # for how objects are shown: what lies above them decides, by public names
 
 
 def layer(module: str) -> int:
@@ -73,6 +75,19 @@ def test_imports_go_only_downwards(path: Path) -> None:
     name = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
     for other in imported(path):
         assert layer(other) <= layer(name), f"{name} imports {other}, which is above it"
+
+
+def test_only_one_file_asks_the_catalogue() -> None:
+    """`import murmurcast` reaches every folder, late: where it is used, and for what, is looked at by hand."""
+    found = {
+        str(path.relative_to(SOURCE))
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import) and any(alias.name == "murmurcast" for alias in node.names)
+    }
+    assert found == ASKS_THE_CATALOGUE
+    names = set(re.findall(r"murmurcast\.(\w+)\.", (SOURCE / "_display.py").read_text()))
+    assert names == {"display"} <= set(murmurcast.__all__)
 
 
 def test_every_public_name_exists_and_is_documented() -> None:
@@ -153,6 +168,11 @@ def test_what_is_passed_between_files_has_a_contract() -> None:
                 methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
                 assert ast.get_docstring(node), f"{name}: {node.name} has no contract"
                 assert all(ast.get_docstring(method) for method in methods), f"{name}: {node.name} has no contract"
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert murmurcast.__version__ == version("murmurcast")
+    assert "__version__" not in murmurcast.__all__
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

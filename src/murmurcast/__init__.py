@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from murmurcast.algorithms.base import Algorithm as Algorithm
     from murmurcast.algorithms.central_dp import central_dp as central_dp
     from murmurcast.algorithms.decor import decor as decor
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from murmurcast.errors import Error as Error
     from murmurcast.errors import Infeasible as Infeasible
     from murmurcast.errors import NotConnected as NotConnected
+    from murmurcast.experiments import display as display
     from murmurcast.experiments.build import Experiment as Experiment
     from murmurcast.experiments.certify import certify as certify
     from murmurcast.experiments.load import load as load
@@ -94,6 +96,7 @@ if TYPE_CHECKING:
     from murmurcast.radio.settings import Radio as Radio
     from murmurcast.radio.trace import ChannelTrace as ChannelTrace
     from murmurcast.reports import plots as figures  # noqa: F401
+    from murmurcast.reports.progress import progress as progress
     from murmurcast.runs.result import Result as Result
     from murmurcast.runs.result import load_run as load_run
     from murmurcast.runs.run import RunOptions as RunOptions
@@ -142,6 +145,7 @@ _HOME = {
     "datasets": "data.datasets",
     "decor": "algorithms.decor",
     "decor_exact_diffusion": "algorithms.decor_exact_diffusion",
+    "display": "experiments.display",
     "dp_dsgd": "algorithms.dp_dsgd",
     "dsgd": "algorithms.dsgd",
     "dwfl": "algorithms.dwfl",
@@ -177,6 +181,7 @@ _HOME = {
     "private_frost": "algorithms.private_frost",
     "private_gradient_tracking": "algorithms.private_gradient_tracking",
     "private_push_pull": "algorithms.private_push_pull",
+    "progress": "reports.progress",
     "push_pull": "algorithms.push_pull",
     "rank": "experiments.rank",
     "read_channel": "radio.channel_files",
@@ -192,12 +197,14 @@ _HOME = {
     "topologies": "network.topologies",
     "tune": "experiments.tune",
 }
-_MODULES = ("datasets", "features", "figures", "gains", "gaussian", "mixing", "modules", "topologies")
+_MODULES = ("datasets", "display", "features", "figures", "gains", "gaussian", "mixing", "modules", "topologies")
 
 __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("murmurcast")
     if name not in _HOME:
         raise AttributeError(f"murmurcast has no {name!r}")
     home = import_module(f"murmurcast.{_HOME[name]}")

@@ -9,9 +9,10 @@ import pytest
 from scipy.sparse import csr_array
 
 import murmurcast as mc
-from murmurcast.cli import _plan_json, _plan_text
+from murmurcast.cli import _plan_json
 from murmurcast.network.stability import exact_diffusion_radius
 from murmurcast.planning.plan import Plan
+from murmurcast.reports import plan_text
 from tests import commands
 from tests.conftest import asymmetric_network
 
@@ -42,14 +43,16 @@ def test_weights_on_which_it_does_not_settle_are_called_unstable() -> None:
     gains = np.roll(np.eye(nodes), 1, axis=1) + 0.01 * np.roll(np.eye(nodes), -1, axis=1)
     plan = planned(mc.Network(gains=gains))
     assert plan.exact_diffusion_radius > 1
-    assert f"exact diffusion UNSTABLE ({plan.exact_diffusion_radius:.4g})" in _plan_text._glance(plan, "")
+    assert dict(plan_text.glance(plan, ""))["Mixing"].endswith(
+        f"exact diffusion UNSTABLE ({plan.exact_diffusion_radius:.4g})"
+    )
     assert _plan_json.as_dict(plan, {}, None, "", ())["exact_diffusion_radius"] == plan.exact_diffusion_radius
 
 
 def test_networks_that_are_too_large_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned(asymmetric_network(2, 5))
     monkeypatch.setattr(_plan_json, "DENSE_UP_TO", 4)
-    monkeypatch.setattr(_plan_text, "_RATE_UP_TO", 4)
+    monkeypatch.setattr(plan_text, "_RATE_UP_TO", 4)
     assert _plan_json.as_dict(plan, {}, None, "", ())["exact_diffusion_radius"] is None
-    assert "exact diffusion" not in _plan_text._glance(plan, "")
+    assert "Mixing" not in dict(plan_text.glance(plan, ""))
     assert "exact_diffusion_radius" not in vars(plan)  # not even computed

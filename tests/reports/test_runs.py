@@ -43,13 +43,15 @@ def test_the_comparison_is_that_of_compare() -> None:
     headings, rows = table(body(*runs), "At the end, published distance")
     found = mc.compare(*runs, metric="published_distance")
     assert headings[2] == "published distance"
-    assert headings[7:] == [f"epsilon, {who}" for who in found.adversaries]
+    assert headings[4] == "against first"
+    assert headings[8:] == [f"epsilon, {who}" for who in found.adversaries]
     assert found.adversaries == ("everybody", "trusted server")
     for shown, row, texts in zip(rows, found.rows, found.cells, strict=True):
         assert [text for text, _ in shown] == list(texts)
         assert float(shown[2][1]) == row.final
-        assert float(shown[4][1]) == row.worst
-        for at, who in enumerate(found.adversaries, start=7):
+        assert shown[4][1] == ("" if row.difference is None else repr(row.difference))
+        assert float(shown[5][1]) == row.worst
+        for at, who in enumerate(found.adversaries, start=8):
             promised = row.epsilon_against(who)
             assert shown[at][1] == ("" if promised is None else repr(promised))
 

@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from scipy import stats
 
 from murmurcast.errors import Error
+from murmurcast.runs import labelled
 from murmurcast.runs.compare import Comparison, compare
 from murmurcast.runs.result import Result
 
@@ -180,3 +182,98 @@ def test_an_epsilon_stands_beside_published_models_only_and_is_rounded_up() -> N
     assert "1.0" not in str(own)
     assert published.headings[-1] == "epsilon"
     assert published.cells[0][-1] == "1.01 (record)"
+
+
+def test_intervals_and_paired_differences() -> None:
+    """Means by seed: ours 0.8 and 0.7, the rival's a third of it and 0.1 more with the second seed."""
+    other = ACCURACY / 3
+    other[1] += 0.1
+    found = compare(made(own_accuracy=ACCURACY), made("rival", own_accuracy=other))
+    first, second = found.rows
+    assert first.seeds == second.seeds == (0, 1)
+    assert first.interval == pytest.approx((0.75 - 0.635310, 0.75 + 0.635310), abs=1e-5)
+    assert (first.difference, first.difference_interval, first.paired) == (None, None, None)
+    apart = np.array([0.8 / 3 - 0.8, 0.7 / 3 + 0.1 - 0.7])
+    assert second.difference == pytest.approx(apart.mean())
+    assert second.difference == pytest.approx(second.final - first.final)
+    expected = stats.ttest_1samp(apart, 0).confidence_interval(0.95)
+    assert second.difference_interval == pytest.approx((expected.low, expected.high))
+    assert second.paired
+    assert found.headings[2:5] == ("own_accuracy", "spread", "against first")
+    assert found.cells[0][2:5] == ("0.7500 ± 0.6353", "0.0707", "-")
+    half = (expected.high - expected.low) / 2
+    assert found.cells[1][4] == f"{apart.mean():+.4f} ± {half:.4f}"
+    assert "seed by seed" in found.notes[1]
+    assert "Welch" not in "".join(found.notes)
+
+
+def with_seeds(run: Result, *seeds: int) -> Result:
+    return Result(**vars(run) | {"metrics": run.metrics.assign_coords(seed=list(seeds))})
+
+
+def test_other_seeds_are_marked_and_not_paired() -> None:
+    ours = made(own_accuracy=ACCURACY)
+    rival = with_seeds(made("rival", own_accuracy=ACCURACY / 2), 1, 2)
+    again = with_seeds(made("again", own_accuracy=ACCURACY[::-1]), 1, 0)
+    found = compare(ours, rival, again)
+    assert [row.paired for row in found.rows] == [None, False, True]
+    assert found.cells[1][4].endswith(" *")
+    assert "*: the seeds are others, so not seed by seed" in found.notes[1]
+    # The same numbers under the same seeds, in another order: no difference, seed by seed.
+    assert found.rows[2].difference_interval == (0.0, 0.0)
+    assert found.cells[2][4] == "+0.0000 ± 0.0000"
+
+
+def test_one_seed_has_no_interval_and_it_is_said() -> None:
+    alone = made(own_accuracy=ACCURACY[:1])
+    found = compare(alone, made("rival", own_accuracy=ACCURACY[1:]))
+    assert [row.interval for row in found.rows] == [None, None]
+    assert found.rows[1].difference == pytest.approx(-0.1)
+    assert found.rows[1].difference_interval is None
+    assert found.cells[1][2:5] == ("0.7000", "", "-0.1000")
+    assert "one seed, so no interval" in found.notes[0]
+    mixed = compare(made(own_accuracy=ACCURACY), made("rival", own_accuracy=ACCURACY[1:]))
+    assert "none with one seed" in mixed.notes[0]
+
+
+def test_a_frame_has_the_numbers_in_full() -> None:
+    rival = made("rival", epsilon=None, published_accuracy=ACCURACY / 3, own_accuracy=ACCURACY)
+    ours = made(published_accuracy=ACCURACY, own_accuracy=ACCURACY)
+    found = compare(ours, rival, metric="published_accuracy")
+    frame = found.to_frame()
+    assert list(frame["name"]) == ["ours", "rival"]
+    assert list(frame["final"]) == [row.final for row in found.rows]
+    assert list(frame["seeds"]) == [2, 2]
+    assert tuple(frame.loc[0, ["low", "high"]]) == found.rows[0].interval
+    assert tuple(frame.loc[1, ["difference_low", "difference_high"]]) == found.rows[1].difference_interval
+    assert frame.loc[0, "epsilon"] == 2.0
+    assert np.isnan(frame.loc[1, "epsilon"])
+    assert not {"radio", "joules", "weaker", "interval"} & set(frame)
+    own = compare(ours, rival, metric="own_accuracy")
+    assert not {"epsilon", "delta", "unit"} & set(own.to_frame())
+    assert [sorted(one) for one in own.records] == [sorted(own.records[0])] * 2
+    assert not {"epsilon", "joules"} & set(own.records[0])
+
+
+def test_a_frame_has_a_column_for_every_adversary() -> None:
+    two = {"weaker": [{"against": "eavesdropper", "epsilon": 0.5}]}
+    masked = made("masked", epsilon=3.0, privacy=two, published_accuracy=ACCURACY)
+    frame = compare(masked, made(published_accuracy=ACCURACY), metric="published_accuracy").to_frame()
+    assert list(frame["epsilon, eavesdropper"]) == [0.5, 2.0]
+    assert list(frame["epsilon, everybody"]) == [3.0, 2.0]
+
+
+def test_the_metrics_of_a_run_as_a_frame() -> None:
+    run = made(own_accuracy=ACCURACY, uses=4)
+    frame = run.to_frame()
+    assert len(frame) == 2 * 3 * 2
+    row = frame[(frame["seed"] == 1) & (frame["epoch"] == 20) & (frame["node"] == 1)]
+    assert float(row["own_accuracy"].iloc[0]) == 0.7
+    assert int(row["channel_uses"].iloc[0]) == 80
+
+
+def test_a_frame_of_too_many_rows_has_means_over_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labelled, "MAX_TABLE_LINES", 11)
+    frame = made(own_accuracy=ACCURACY).to_frame()
+    assert "node" not in frame
+    assert frame.set_index(["seed", "epoch"]).loc[(0, 30), "own_accuracy"] == pytest.approx(0.8)

@@ -350,3 +350,17 @@ def test_a_run_that_diverged_has_no_accuracy() -> None:
     plan = mc.plan(asymmetric_network(2, NODES), free, mc.Budget(epsilon=30.0, unit="record"), schedule)
     result = mc.run(mc.noiseless(plan), free, options=mc.RunOptions(evaluate_every=30))
     assert np.isnan(result.final("own_accuracy")).all()
+
+
+def test_every_evaluation_is_told_once_with_its_own_metrics() -> None:
+    """Progress is told more often, with whatever is latest; loggers take evaluations."""
+    told: list[tuple[int, dict[str, float]]] = []
+    options = mc.RunOptions(evaluate_every=5, on_evaluation=lambda epoch, metrics: told.append((epoch, metrics)))
+    problem = mc.Quadratic.random(4, dim=3, seed=1, ball=2.0)
+    schedule = mc.Schedule(epochs=12, step=0.1)
+    plan = mc.plan(asymmetric_network(5, 4), problem, mc.Budget(epsilon=8.0), schedule)
+    run = mc.run(mc.power_controlled(plan), problem, seeds=[2, 9], options=options)
+    assert [epoch for epoch, _ in told] == [5, 10, 12]
+    for place, (_, metrics) in enumerate(told):
+        expected = float(run.metrics["published_loss"].isel(epoch=place).mean())
+        assert metrics["published_loss"] == pytest.approx(expected, rel=1e-6)

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 from scipy.stats import norm
 
+from murmurcast._display import html_of
 from murmurcast.audits.attack import FALSE_POSITIVE_RATES, Attack, Promise
 from murmurcast.audits.clipping import Clipped
 from murmurcast.audits.noise_checks import Check
@@ -54,6 +55,9 @@ class Audit:
     unseen: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     weaker: tuple[Promise, ...] = ()
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     @property
     def targets(self) -> tuple[int, ...]:

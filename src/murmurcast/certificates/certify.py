@@ -12,6 +12,7 @@ import numpy as np
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast._display import html_of
 from murmurcast.algorithms.method import Method
 from murmurcast.certificates.data import require_maps_free_of_data
 from murmurcast.certificates.read import data_of
@@ -101,6 +102,9 @@ class Certified(NamedTuple):
     warnings: tuple[str, ...] = ()
     records_per_person: int = 1
     not_compared: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     @property
     def hidden(self) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from murmurcast.cli._flags import Command, Group
 from murmurcast.cli._options import complain
 from murmurcast.cli.audit import audit
 from murmurcast.cli.certify import certify
@@ -24,26 +25,29 @@ from murmurcast.errors import Error
 
 app = typer.Typer(
     name="murmurcast",
+    cls=Group,
     help="Plan, train, certify and audit private learning over the air, without a server.",
     epilog="Start with: murmurcast plan --example paper-1 > my.toml, then: murmurcast plan my.toml",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-app.command("reproduce")(reproduce)
-app.command("plan")(plan)
-app.command("link")(link)
-app.command("tune")(tune)
-app.command("run")(run)
-app.command("sweep")(sweep)
-app.command("certify")(certify)
-app.command("audit")(audit)
-app.command("compare")(compare)
-app.command("rank")(rank)
-app.command("report")(report)
-app.command("export-iq")(export_iq)
-app.command("methods")(methods)
+for _name, _command in (
+    ("reproduce", reproduce),
+    ("plan", plan),
+    ("link", link),
+    ("tune", tune),
+    ("run", run),
+    ("sweep", sweep),
+    ("certify", certify),
+    ("audit", audit),
+    ("compare", compare),
+    ("rank", rank),
+    ("report", report),
+    ("export-iq", export_iq),
+    ("methods", methods),
+):
+    app.command(_name, cls=Command)(_command)
 
 # Objects before Python looks for cycles among them: imports and traces make hundreds of thousands that all stay, and
 # looking through them again and again took a tenth of a short run.

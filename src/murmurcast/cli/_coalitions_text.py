@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
-from murmurcast.cli._tables import show_table
 from murmurcast.privacy import gaussian
 from murmurcast.privacy.rounding import at_most
+from murmurcast.reports.text_tables import show_table
 
 if TYPE_CHECKING:
     from murmurcast.planning.plan import Plan

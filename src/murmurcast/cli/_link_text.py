@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.console import Console
 
-from murmurcast.cli import _tables
-from murmurcast.cli._tables import show_table
+from murmurcast.reports import text_tables
+from murmurcast.reports.text_tables import show_table
 
 if TYPE_CHECKING:
     from murmurcast._check import FloatArray
@@ -19,15 +19,15 @@ _NODES_SHOWN = 20
 
 def show(found: "Found") -> None:
     """Prints it all."""
-    console, budget = _tables.console(), found.budget
+    console, budget = text_tables.console(), found.budget
     console.print(_glance(found))
     show_table(console, "What your radio does", _rows(budget, found.radio), ("", "", "what it is"))
     _show_receivers(console, budget)
     console.print("\n[bold]Where it departs from the paper[/bold]")
     for line in budget.departures:
-        console.print(f"- {_tables.plain(line)}")
+        console.print(f"- {text_tables.plain(line)}")
     for line in found.warnings:
-        console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}")
+        console.print(f"[yellow]warning:[/yellow] {text_tables.plain(line)}")
 
 
 def as_dict(found: "Found") -> dict[str, Any]:

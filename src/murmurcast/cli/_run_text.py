@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from murmurcast.cli import _tables
 from murmurcast.privacy.rounding import at_most
+from murmurcast.reports import text_tables
 
 _FAR_WORSE = 10.0  # times the loss at the start
 
@@ -22,13 +22,13 @@ _COVERED = "of what is sent and of the published models; no noise covers own mod
 
 def show_beginning(algorithm: "Algorithm", problem: "Problem", warned: tuple[str, ...]) -> None:
     """Who holds what, and what may surprise."""
-    console = _tables.console()
+    console = text_tables.console()
     partition = getattr(problem, "data", None)
     if partition is not None:
-        console.print(f"[bold]Data[/bold]     {_tables.plain(repr(partition.dataset))}", soft_wrap=True)
-        console.print(_tables.plain(partition.as_text()), soft_wrap=True)
+        console.print(f"[bold]Data[/bold]     {text_tables.plain(repr(partition.dataset))}", soft_wrap=True)
+        console.print(text_tables.plain(partition.as_text()), soft_wrap=True)
     for line in (*warned, *warnings(algorithm, problem)):
-        console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}", soft_wrap=True)
+        console.print(f"[yellow]warning:[/yellow] {text_tables.plain(line)}", soft_wrap=True)
 
 
 def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
@@ -54,7 +54,7 @@ def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
 
 def show_end(result: "Outcome", folder: Path) -> None:
     """Metrics at the end, privacy, power, time."""
-    console = _tables.console()
+    console = text_tables.console()
     info, metrics = result.info, result.metrics.variables
     rows = []
     for model, what in (("own", "own"), ("published", "published"), ("mean", "mean of all own")):
@@ -70,9 +70,9 @@ def show_end(result: "Outcome", folder: Path) -> None:
     count = len(info["seeds"])
     seeds = f"{count} seed{'s' if count > 1 else ''}"
     title = f"{info['algorithm']} after {info['epochs']} epochs, {seeds}"
-    _tables.show_table(console, title, rows, ("model", "metric", "mean", "spread over seeds", "worst node"))
+    text_tables.show_table(console, title, rows, ("model", "metric", "mean", "spread over seeds", "worst node"))
     for line in diverged(result):
-        console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}", soft_wrap=True)
+        console.print(f"[yellow]warning:[/yellow] {text_tables.plain(line)}", soft_wrap=True)
     privacy, seconds = info["privacy"], info["seconds"]
     cost = _cost(privacy["epsilon"], privacy["delta"]) if privacy["epsilon"] is not None else ""
     radio = result.radio
@@ -86,7 +86,7 @@ def show_end(result: "Outcome", folder: Path) -> None:
             if cost and count > 1
             else []
         ),
-        *_tables.headed("Assumed", privacy["assumptions"]),
+        *text_tables.headed("Assumed", privacy["assumptions"]),
         ("Power", _power(result, radio)),
         ("Channel", f"{int(result.final('channel_uses'))} uses"),
         *([] if radio is None else [("Radio", over_radio(radio, int(info["epochs"])))]),
@@ -95,7 +95,7 @@ def show_end(result: "Outcome", folder: Path) -> None:
         ("Kept in", str(folder)),
     )
     for heading, line in lines:
-        console.print(f"[bold]{heading:<8}[/bold] {_tables.plain(line)}", soft_wrap=True)
+        console.print(f"[bold]{heading:<8}[/bold] {text_tables.plain(line)}", soft_wrap=True)
 
 
 def _against_weaker(promised: dict[str, Any], delta: float) -> str:

@@ -141,18 +141,18 @@ def _differences(archived: "Archived", folders: list[Path], own: "list[Method]",
 
 
 def _show(archived: "Archived", path: Path, folders: list[Path]) -> None:
-    from murmurcast.cli import _tables
     from murmurcast.privacy.rounding import at_most
+    from murmurcast.reports import text_tables
 
-    console, values = _tables.console(), archived.values
+    console, values = text_tables.console(), archived.values
     known = [value for value in values["epsilon"] if value is not None]
     cost = f": epsilon {at_most(max(known))} at delta {values['delta']:g}" if known else ""
     lines = (
         ("Holds", f"{path} says what {' and '.join(map(str, folders))} {'say' if len(folders) > 1 else 'says'}"),
         ("Verdict", f"{values['verdict']}{cost}"),
         ("Means", values["sentence"]),
-        *_tables.headed("Assumed", (*values["assumptions"], *values["not_compared"])),
+        *text_tables.headed("Assumed", (*values["assumptions"], *values["not_compared"])),
         ("Note", values["note"]),
     )
     for heading, line in lines:
-        console.print(f"[bold]{heading:<8}[/bold] {_tables.plain(line)}", soft_wrap=True)
+        console.print(f"[bold]{heading:<8}[/bold] {text_tables.plain(line)}", soft_wrap=True)

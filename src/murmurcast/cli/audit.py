@@ -67,8 +67,8 @@ def audit(
     from rich.console import Console
 
     from murmurcast.audits import audit as auditing
-    from murmurcast.cli import _progress_bar
     from murmurcast.experiments import load as experiment_files
+    from murmurcast.reports import progress_bar
 
     if out is not None:
         from murmurcast.reports.runs import require_path
@@ -83,7 +83,7 @@ def audit(
         experiment = experiment_files.load(file, overrides(sets) | {"data.name": name})
     if folder is not file and "radio.trace" not in overrides(sets):
         experiment = _run_folder.with_trace(experiment, folder)
-    with _progress_bar.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):
+    with progress_bar.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):
         problem, algorithm = experiment.build(file.parent, on_stage)
         options = auditing.AuditOptions(precision=experiment.run.precision, on_stage=on_stage, on_epoch=on_epoch)
         found = auditing.audit(
@@ -167,9 +167,9 @@ def _show(found: "Audit", experiment: "Experiment", page: Path | None) -> None:
     """Who showed what, and what that says of the promise."""
     from murmurcast.audits.attack import FALSE_POSITIVE_RATES
     from murmurcast.audits.verdict import NOTE, in_words, sure
-    from murmurcast.cli import _tables
+    from murmurcast.reports import text_tables
 
-    console, plain = _tables.console(), _tables.plain
+    console, plain = text_tables.console(), text_tables.plain
     console.print(f"[bold]Audit[/bold]    {plain(in_words(found))}", soft_wrap=True)
     rates = tuple(f"TPR {rate:g}" for rate in FALSE_POSITIVE_RATES)
     headings = ("adversary", "node", "linear mu", "right", "mu >=", "epsilon >=", *rates, "catches")
@@ -180,7 +180,7 @@ def _show(found: "Audit", experiment: "Experiment", page: Path | None) -> None:
         "x: true-positive rate at a false-positive rate of x; catches: a cut of the noise's std to this share would "
         "have been caught by guessing, at power 0.9"
     )
-    _tables.show_table(console, "What adversaries learn", rows, headings, note)
+    text_tables.show_table(console, "What adversaries learn", rows, headings, note)
     for heading, line in (*found.summary, ("Note", NOTE)):
         console.print(f"[bold]{heading:<8}[/bold] {plain(line)}", soft_wrap=True)
     for line in (*found.warnings, *experiment.warnings):

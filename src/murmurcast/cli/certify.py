@@ -272,31 +272,31 @@ def _withdraw(path: Path | None) -> None:
 
 def _show(found: "Certified", runs: list[Path], kept: list[Path]) -> None:
     """Every node's cost, and what stands behind it."""
-    from murmurcast.cli import _tables
     from murmurcast.privacy.best_guess import in_words
+    from murmurcast.reports import text_tables
 
-    console = _tables.console()
+    console = text_tables.console()
     what = f"{runs[0]}, from its ledger" if len(runs) == 1 else f"{len(runs)} runs, from their ledgers"
     if found.verdict != "nothing is promised":
         headings = ("node", "mu promised", "mu recomputed", f"epsilon at delta {at_most(found.delta)}", "verdict")
         left_out = len(found.mu) - _NODES_SHOWN
         note = f"the {left_out} nodes that pay least are left out; all of them: --json" if left_out > 0 else ""
-        _tables.show_table(console, f"What it cost: {what}", _rows(found), headings, note)
+        text_tables.show_table(console, f"What it cost: {what}", _rows(found), headings, note)
     lines = (
         ("Verdict", f"{found.verdict}{_worst(found)}"),
         *((("Means", in_words(float(found.best_guess.max()), found.hidden)),) if found.verdict == "kept" else ()),
         ("Basis", found.basis),
         *((("Unit", found.hidden), ("Against", found.adversary)) if found.tier != "none" else ()),
-        *_tables.headed("Assumed", (*found.assumptions, *found.not_compared)),
+        *text_tables.headed("Assumed", (*found.assumptions, *found.not_compared)),
         *((("Chosen", f"settings: {found.settings_chosen}"),) if found.verdict == "kept" else ()),
         *(("Besides", _besides(who, epsilon, found.delta)) for who, epsilon in found.weaker),
         ("Note", found.note),
         *(("Kept in" if place == 0 else "", str(path)) for place, path in enumerate(kept)),
     )
     for heading, line in lines:
-        console.print(f"[bold]{heading:<8}[/bold] {_tables.plain(line)}", soft_wrap=True)
+        console.print(f"[bold]{heading:<8}[/bold] {text_tables.plain(line)}", soft_wrap=True)
     for line in found.warnings:
-        console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}", soft_wrap=True)
+        console.print(f"[yellow]warning:[/yellow] {text_tables.plain(line)}", soft_wrap=True)
 
 
 def _besides(who: str, epsilon: "FloatArray", delta: float) -> str:

@@ -185,12 +185,12 @@ def _parts(folder: Path, result: "Result", experiment: "Experiment", asked: Aske
     from rich.console import Console
 
     from murmurcast.audits import overheard
-    from murmurcast.cli import _progress_bar
     from murmurcast.radio import sigmf
     from murmurcast.radio.settings import Radio
+    from murmurcast.reports import progress_bar
 
     node, epochs, seed = asked
-    with _progress_bar.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):
+    with progress_bar.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):
         problem, algorithm = experiment.build(folder, on_stage)
         on_stage("sending again")
         found = overheard.overhear(
@@ -263,9 +263,9 @@ def _as_dict(exported: Exported) -> dict[str, Any]:
 
 def _show(exported: Exported) -> None:
     """Where it is, what it is, and what it tells."""
-    from murmurcast.cli import _tables
+    from murmurcast.reports import text_tables
 
-    console, (data, meta), band = _tables.console(), exported.files, exported.band
+    console, (data, meta), band = text_tables.console(), exported.files, exported.band
     lines = (
         ("Samples", f"{data}, {exported.samples} of them, {8 * exported.samples / 1024:.1f} KiB"),
         ("Meta", str(meta)),
@@ -273,6 +273,6 @@ def _show(exported: Exported) -> None:
         ("Band", f"{band.sample_rate:g} samples per second at {band.carrier_hz:g} Hz{exported.chosen}"),
     )
     for heading, line in lines:
-        console.print(f"[bold]{heading:<8}[/bold] {_tables.plain(line)}", soft_wrap=True)
+        console.print(f"[bold]{heading:<8}[/bold] {text_tables.plain(line)}", soft_wrap=True)
     for line in exported.warnings:
-        console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}", soft_wrap=True)
+        console.print(f"[yellow]warning:[/yellow] {text_tables.plain(line)}", soft_wrap=True)

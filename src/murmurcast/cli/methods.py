@@ -41,7 +41,7 @@ def methods(
     if name is not None:
         _show_one(listed[0])
         return
-    from murmurcast.cli import _tables
+    from murmurcast.reports import text_tables
 
     rows = [(method.name, method.summary, _promise(method), method.uses) for method in listed]
     note = (
@@ -49,13 +49,13 @@ def methods(
         "at once.\nEquations, needs, options and references: murmurcast methods METHOD"
     )
     headings = ("method", "what it does", "promise", "uses")
-    _tables.show_table(_tables.console(), "Methods", rows, headings, note)
+    text_tables.show_table(text_tables.console(), "Methods", rows, headings, note)
 
 
 def _show_one(method: "Method") -> None:
-    from murmurcast.cli import _tables
+    from murmurcast.reports import text_tables
 
-    console, options = _tables.console(), method.options
+    console, options = text_tables.console(), method.options
     module = inspect.getmodule(method.make)
     console.print(inspect.cleandoc((module.__doc__ if module else None) or method.summary), markup=False)
     lines = {
@@ -71,7 +71,7 @@ def _show_one(method: "Method") -> None:
             console.print(f"{word:10} {text}", markup=False)
     if options:
         rows = [(option.name, _default(option), " | ".join(option.choices) or "number") for option in options]
-        _tables.show_table(console, "Options", rows, ("option", "default", "may be"), "in [algorithm] of a file")
+        text_tables.show_table(console, "Options", rows, ("option", "default", "may be"), "in [algorithm] of a file")
 
 
 def _promise(method: "Method") -> str:

@@ -53,11 +53,11 @@ def rank(
     """
     from rich.console import Console
 
-    from murmurcast.cli._progress_bar import stages
     from murmurcast.experiments import load as experiment_files
     from murmurcast.experiments.rank import RankOptions
     from murmurcast.experiments.rank import rank as rank_methods
     from murmurcast.reports import ranking as pages
+    from murmurcast.reports.progress_bar import stages
     from murmurcast.runs.result import require_folder, require_place
 
     folder = out or Path("rankings") / file.stem
@@ -85,11 +85,11 @@ def rank(
 
 
 def _show(ranking: "Ranking") -> None:
-    from murmurcast.cli import _tables
+    from murmurcast.reports import text_tables
     from murmurcast.reports.ranking import APART, LEADING, headings, leaders
     from murmurcast.runs.ranking import NOBODY, NOT_PAID
 
-    console = _tables.console()
+    console = text_tables.console()
     for against, epsilon, uses in product(ranking.adversaries, ranking.epsilons, ranking.uses):
         title = f"Against {against}: epsilon {epsilon:g} (delta {ranking.delta:g}, unit {ranking.hidden}), {uses} uses"
         scores, ceiling = ranking.table(against, epsilon, uses), ranking.ceiling(epsilon, uses)
@@ -99,7 +99,7 @@ def _show(ranking: "Ranking") -> None:
             _show_table(console, f"No privacy: {uses} uses", ranking, (), ranking.unprotected(uses))
     if ranking.left_out:
         rows = [(one.method, one.reason) for one in ranking.left_out]
-        _tables.show_table(console, "Not ranked", rows, ("method", "why"))
+        text_tables.show_table(console, "Not ranked", rows, ("method", "why"))
     _show_rows(console, "Who leads", leaders(ranking), headings(ranking, LEADING), APART)
     note = (
         f"{ranking.metric}: of published models on the test part, mean over nodes and {ranking.seeds} seeds; spread: "
@@ -119,8 +119,8 @@ def _show_table(
 
 
 def _show_rows(console: "Console", title: str, rows: "list[Row]", heads: tuple[str, ...], note: str = "") -> None:
-    from murmurcast.cli import _tables
+    from murmurcast.reports import text_tables
     from murmurcast.reports.page import Cell
 
     texts = [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in rows]
-    _tables.show_table(console, title, texts, heads, note)
+    text_tables.show_table(console, title, texts, heads, note)

@@ -11,7 +11,7 @@ from murmurcast.cli._options import AsJson, echo_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from murmurcast.cli._progress_bar import Bar
+    from murmurcast.reports.progress_bar import Bar
     from murmurcast.reproduction.outcome import Reproduction
     from murmurcast.reproduction.reproduce import Watching
     from murmurcast.reproduction.settings import Setting
@@ -49,11 +49,11 @@ def reproduce(
     """
     from rich.console import Console
 
-    from murmurcast.cli import _progress_bar
+    from murmurcast.reports import progress_bar
     from murmurcast.reproduction.reproduce import reproduce as make
 
     seconds: dict[str, float] = {}
-    with _progress_bar.stages(console := Console(stderr=True, highlight=False), "starting") as bar:
+    with progress_bar.stages(console := Console(stderr=True, highlight=False), "starting") as bar:
         try:
             made = make(out, data, seeds, _watching(bar, console, seconds), full=full)
         except KeyboardInterrupt:
@@ -95,22 +95,22 @@ def _show(made: "Reproduction", folder: Path, seconds: dict[str, float]) -> None
     """What came out: first lines, the main table, what held, where it is, how long it took."""
     from rich.markup import escape
 
-    from murmurcast.cli import _tables
+    from murmurcast.reports import text_tables
 
-    console = _tables.console()
+    console = text_tables.console()
     for line in made.first_lines:
         console.print(f"[bold]{escape(line)}[/bold]", soft_wrap=True)
     main = made.chapters[0].tables[0]
-    _tables.show_table(console, main.title, main.rows, main.headings, main.note)
+    text_tables.show_table(console, main.title, main.rows, main.headings, main.note)
     for chapter in made.chapters:
         console.print(f"\n[bold]{escape(chapter.title)}[/bold]")
         for finding in chapter.findings:
             colour = _COLOURS[finding.outcome]
             console.print(f"[{colour}]{finding.outcome}:[/{colour}] {escape(finding.text)}", soft_wrap=True)
-    console.print(f"\n[bold]Written to {_tables.plain(str(folder))}[/bold]")
+    console.print(f"\n[bold]Written to {text_tables.plain(str(folder))}[/bold]")
     console.print("report.html to look at, summary.md to read, figures/ to print, tables/ and curves/ to use, runs/")
     total = sum(seconds.values())
-    _tables.show_table(
+    text_tables.show_table(
         console,
         f"Time: {total:.0f} s",
         [(part, f"{taken:.1f}") for part, taken in seconds.items()],

@@ -121,14 +121,14 @@ def _show(found: "Sweep", metric: str | None, as_json: bool) -> None:
     if as_json:
         echo_json(as_dict(found, chosen))
         return
-    from murmurcast.cli import _tables
+    from murmurcast.reports import text_tables
 
-    console = _tables.console()
+    console = text_tables.console()
     if found.runs:
         texts = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in cells(found, chosen)]
-        _tables.show_table(console, f"At the end, {chosen}", texts, headings(found, chosen), NOTE)
+        text_tables.show_table(console, f"At the end, {chosen}", texts, headings(found, chosen), NOTE)
     if found.failures:
-        _tables.show_table(console, "Failed", failed(found), ("point", "why", "attempts"))
+        text_tables.show_table(console, "Failed", failed(found), ("point", "why", "attempts"))
     typer.echo(f"\nKept in  {_check.printable(str(found.folder))}: {len(found.runs)} of {len(found.points)} points")
 
 

@@ -60,9 +60,9 @@ def tune(
     """
     from rich.console import Console
 
-    from murmurcast.cli._progress_bar import stages
     from murmurcast.experiments import load as experiment_files
     from murmurcast.experiments.tune import TuneOptions
+    from murmurcast.reports.progress_bar import stages
     from murmurcast.runs.result import require_place
 
     given = _Given(file, overrides(sets), public)
@@ -171,17 +171,17 @@ def _write(found: "Tuning", given: _Given, text: str, goal: Path, kept: Path) ->
 
 
 def _show(found: "Tuning", goal: Path, comments_kept: bool) -> None:
-    from murmurcast.cli import _tables
+    from murmurcast.reports import text_tables
 
-    console = _tables.console()
+    console = text_tables.console()
     seeds = "1 seed" if found.seeds == 1 else f"{found.seeds} seeds"
     note = (
         f"{found.metric}: of published models, mean over nodes and {seeds}; spread: standard deviation over seeds\n"
         f"{found.part}\nno record of the private set was read: the choice costs nothing of its budget"
     )
-    _tables.show_table(console, f"Tried on {found.public}", found.cells, found.headings, note)
-    console.print(f"\n[bold]Chosen[/bold]: {_tables.plain(found.chosen.setting.in_words())}", soft_wrap=True)
+    text_tables.show_table(console, f"Tried on {found.public}", found.cells, found.headings, note)
+    console.print(f"\n[bold]Chosen[/bold]: {text_tables.plain(found.chosen.setting.in_words())}", soft_wrap=True)
     lost = () if comments_kept else ("comments of the file are lost: it is written in a way that cannot be followed",)
     for line in (*found.warnings, *lost):
-        console.print(f"[yellow]warning:[/yellow] {_tables.plain(line)}", soft_wrap=True)
+        console.print(f"[yellow]warning:[/yellow] {text_tables.plain(line)}", soft_wrap=True)
     typer.echo(_check.printable(str(goal)))

@@ -11,6 +11,7 @@ from scipy.sparse import csgraph, csr_array, issparse
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast._display import html_of
 from murmurcast.errors import Error, NotConnected
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ class Network:
         set_(self, "power", _check.per_node(nodes, power=power))
         set_(self, "positions", None if positions is None else _valid_positions(positions, nodes))
         set_(self, "names", _check.node_names(nodes, names))
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     @property
     def nodes(self) -> int:

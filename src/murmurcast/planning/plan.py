@@ -6,7 +6,7 @@ A run takes a plan, never a noise level: mechanism and account cannot drift apar
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast._display import html_of, text_of
 from murmurcast._progress import Count, quiet
 from murmurcast.errors import Error
 from murmurcast.network.acceleration import leads, left_after, plainly_left_after
@@ -28,6 +29,9 @@ from murmurcast.privacy.certificate import Certificate
 from murmurcast.privacy.coalitions import Collusion
 from murmurcast.privacy.conversion import Curve
 from murmurcast.problems.trust import why_not_bounded
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Objective = Literal["sum", "max-min", "noise", "balanced"]
 DENSE_UP_TO = 3000  # nodes, for what one observer learns
@@ -117,6 +121,22 @@ class Plan(Setup):
     noise_is_automatic: bool = False
     fell_back_to_even: bool = False
     z_rule: Z = "recursive"
+
+    def __str__(self) -> str:
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A table of pandas with one row for every node: its split, its noise and what the whole run costs it."""
+        import pandas as pd
+
+        network, costs = self.network, self.certificate
+        columns: dict[str, Any] = {"node": network.names, "degree": network.degree.astype(int), "power": network.power}
+        columns |= {"alpha": self.alpha, "beta": self.beta, "perron": self.perron}
+        columns |= {"noise_to_step": self.noise_to_step, "mu": costs.mu, "epsilon": costs.epsilon}
+        return pd.DataFrame(columns).assign(delta=costs.delta, why_nominal=self.why_nominal)
 
     @property
     def z_follows_channel(self) -> bool:

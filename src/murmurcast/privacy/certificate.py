@@ -16,6 +16,7 @@ import numpy as np
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
+from murmurcast._display import html_of
 
 Unit = Literal["node", "record"]
 COINS = (
@@ -40,6 +41,9 @@ class Certificate(NamedTuple):
     epsilon: FloatArray
     delta: float
     unit: Unit
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 def unit_in_words(unit: str, records_per_person: int = 1) -> str:

@@ -56,12 +56,13 @@ def write(
     require_path(path)
     lead = [f"{in_words(found)}.", f"Made by murmurcast {version('murmurcast')}. All of it is in this one file."]
     pictures = [] if inversion is None else [_pictures(inversion)]
-    verdict = _verdict(found, (*found.warnings, *warnings))
+    verdict = verdict_section(found, (*found.warnings, *warnings))
     sections = [verdict, _curves(found), *pictures, _how(found, settings), citation()]
     _files.write_atomically(path, render(f"Audit of {name}", lead, sections).encode())
 
 
-def _verdict(found: Audit, warnings: Sequence[str]) -> Section:
+def verdict_section(found: Audit, warnings: Sequence[str]) -> Section:
+    """What was found, in sentences and in a table."""
     outcomes: dict[str, Outcome] = {"not falsified": "not falsified", "FALSIFIED": "did not hold"}
     lines = [f"{heading}: {line}." for heading, line in found.summary]
     told = [Verdict(lines[0], outcomes.get(found.verdict, "for information")), *(Verdict(line) for line in lines[1:])]

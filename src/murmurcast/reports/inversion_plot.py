@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from murmurcast._check import FloatArray
 from murmurcast.audits.inversion import Inversion, Picture
+from murmurcast.reports.drawn import Drawn
 
 _INK, _FAINT, _FRAME = "#20242b", "#5d646f", "#c9ccd1"
 _HEAD, _SMALL = 9, 7.5  # points
@@ -17,7 +18,7 @@ _LINE = 18  # characters below a head
 def inversion_figure(inversion: Inversion) -> Figure:
     """Rows by how many images a node holds; columns: original, every setting, and the guess without listening."""
     rows, columns = len(inversion.held), len(inversion.settings) + 2
-    figure = Figure(figsize=(_WIDTH, _HEADS + _ROW * rows), layout="constrained")
+    figure = Drawn(figsize=(_WIDTH, _HEADS + _ROW * rows), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False)
     for row, held in zip(panels, inversion.held, strict=True):
         _draw(row[0], inversion, inversion.original, "")

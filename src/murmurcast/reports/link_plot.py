@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from murmurcast.radio.link_budget import LinkBudget
+from murmurcast.reports.drawn import Drawn
 
 _LINK, _NEED, _INK, _FAINT = "#1f6f8b", "#c77d0a", "#20242b", "#8a8f98"
 _CROWD = 400  # links from which on points are smaller
@@ -17,7 +18,7 @@ def link_figure(budget: LinkBudget) -> Figure:
     The band is the range of all receivers' SNR*, each of its worst epoch: where what a receiver hears lies above its
     own, the noise that hides data is larger than the receiver's. At 0 dB a signal is as strong as the noise.
     """
-    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    figure = Drawn(figsize=(7.2, 4.4), layout="constrained")
     axes = figure.subplots()
     across, label = _across(budget)
     size = 30 if len(across) <= _CROWD else 10

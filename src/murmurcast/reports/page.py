@@ -14,8 +14,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
-from plotly.offline import get_plotlyjs
-
 from murmurcast.errors import Error
 from murmurcast.privacy.rounding import at_most
 
@@ -80,11 +78,12 @@ class Chart(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A PNG, kept inside the page; `alt` says in words what it shows."""
+    """A PNG, kept inside the page; `alt` says in words what it shows, `width` how many pixels wide it is meant."""
 
     png: bytes
     caption: str
     alt: str
+    width: int | None = None
 
 
 class Code(NamedTuple):
@@ -176,6 +175,21 @@ def sheet(title: str, lead: Sequence[str], sections: Sequence[Section]) -> str:
     )
 
 
+def fragment(title: str, blocks: Sequence[Block]) -> str:
+    """A part of somebody else's page, such as the output of a notebook's cell: no script, and no colours of its own.
+
+    Args:
+        title: A line above it.
+        blocks: In order; charts need script and have no place here.
+    """
+    return fragment_of(f'<p class="title">{_safe(title)}</p>{"".join(map(_block, blocks))}')
+
+
+def fragment_of(content: str) -> str:
+    """The same around what is HTML already; whoever made it has escaped what it holds."""
+    return f'<div class="murmurcast"><style>{_shipped("fragment.css")}</style>{content}</div>'
+
+
 def _head(title: str, meta: str, style: str) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{GENERATOR}\n'
@@ -221,9 +235,11 @@ def _block(block: Block) -> str:
             return _table(block)
         case Chart():
             return _chart(block)
-        case Picture(png, caption, alt):
+        case Picture(png, caption, alt, width):
             source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-            return f'<figure><img src="{source}" alt="{_safe(alt)}"><figcaption>{_safe(caption)}</figcaption></figure>'
+            size = "" if width is None else f' width="{width}"'
+            image = f'<img src="{source}" alt="{_safe(alt)}"{size}>'
+            return f"<figure>{image}<figcaption>{_safe(caption)}</figcaption></figure>"
         case Code(title, text):
             return f"<details><summary>{_safe(title)}</summary><pre><code>{_safe(text)}</code></pre></details>"
         case Facts(rows, mono):
@@ -350,6 +366,8 @@ def _style() -> str:
 @cache
 def _plotly() -> str:
     """The library as shipped with plotly; it closes no script by itself."""
+    from plotly.offline import get_plotlyjs  # tables in a notebook or a terminal need not wait for it
+
     return str(get_plotlyjs()).replace("</script", "<\\/script")
 
 

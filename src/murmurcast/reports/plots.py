@@ -18,6 +18,7 @@ from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 from murmurcast.privacy.rounding import at_most, at_most_fixed
 from murmurcast.reports import cost_axes, palette, sweep_plots
+from murmurcast.reports.drawn import Drawn
 from murmurcast.runs.result import spread_over_seeds
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def require_format(path: Path) -> None:
 
 def plan_figure(plan: "Plan") -> Figure:
     """Left the network with gains and power split, right the per-epoch epsilon of every receiver about every sender."""
-    figure = Figure(figsize=(10.5, 4.8), layout="constrained")
+    figure = Drawn(figsize=(10.5, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.05, 1))
     draw_network(left, plan.network, plan.alpha)
     draw_epsilon(right, plan)
@@ -53,7 +54,7 @@ def plan_figure(plan: "Plan") -> Figure:
 
 def network_figure(network: Network, alpha: FloatArray | None = None) -> Figure:
     """The network alone, with the gains on its links."""
-    figure = Figure(figsize=(5.6, 5.2), layout="constrained")
+    figure = Drawn(figsize=(5.6, 5.2), layout="constrained")
     draw_network(figure.subplots(), network, alpha)
     return figure
 
@@ -63,7 +64,7 @@ def partition_figure(partition: "Partition") -> Figure:
     names, nodes = partition.dataset.label_names, partition.nodes
     rows = min(max(len(names), 4), _LABELS_WRITTEN)
     heights = (1.0, 0.3 * rows) if names else (1.0,)
-    figure = Figure(figsize=(min(max(5.5, 1.5 + 0.62 * nodes), 10.5), 1.4 + sum(heights)), layout="constrained")
+    figure = Drawn(figsize=(min(max(5.5, 1.5 + 0.62 * nodes), 10.5), 1.4 + sum(heights)), layout="constrained")
     axes = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights, squeeze=False)[:, 0]
     few = nodes <= _LABELLED_UP_TO
     # With many nodes one filled outline: thousands of bars would be slow and leave hairlines between them.
@@ -103,7 +104,7 @@ def curves_figure(runs: "Sequence[Result]", metric: str, against: "Sequence[Agai
     rows = -(-len(chosen) // columns)
     aside = 2.2 if len(runs) > len(_COURSES) else 0.0  # for the legend
     height = max(3.6 * rows + 0.6, 0.6 + 0.19 * len(runs))
-    figure = Figure(figsize=(5.25 * columns + aside, height), layout="constrained")
+    figure = Drawn(figsize=(5.25 * columns + aside, height), layout="constrained")
     axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
     for side, one in zip(axes.flat, chosen, strict=True):
         _draw_curves(side, runs, metric, one)

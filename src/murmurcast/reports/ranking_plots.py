@@ -11,6 +11,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.registry import DEFAULT
 from murmurcast.errors import Error
+from murmurcast.reports.drawn import Drawn
 from murmurcast.runs.ranking import NOBODY, TRUSTED, Ranking, Score
 
 _INK, _GREY, _RULE = "#20242b", "#8a8f98", "#c9cdd3"
@@ -29,7 +30,7 @@ def uses_figure(ranking: Ranking) -> Figure:
     _require_scores(ranking)
     lines = _lines(ranking)
     height = max(3.6, 1.3 + 0.19 * len(lines))
-    figure = Figure(figsize=(1.0 + 5.4 * len(ranking.epsilons), height), layout="constrained")
+    figure = Drawn(figsize=(1.0 + 5.4 * len(ranking.epsilons), height), layout="constrained")
     axes = figure.subplots(1, len(ranking.epsilons), sharey=True, squeeze=False)[0]
     for side, epsilon in zip(axes, ranking.epsilons, strict=True):
         _draw_lines(side, ranking, lines, epsilon)
@@ -43,7 +44,7 @@ def adversaries_figure(ranking: Ranking) -> Figure:
     _require_scores(ranking)
     budgets = list(product(ranking.epsilons, ranking.uses))
     rows = [max(len(ranking.table(who, *budget)) for budget in budgets) for who in ranking.adversaries]
-    figure = Figure(figsize=(3.9 * len(budgets), 0.9 * len(rows) + 0.2 * sum(rows)), layout="constrained")
+    figure = Drawn(figsize=(3.9 * len(budgets), 0.9 * len(rows) + 0.2 * sum(rows)), layout="constrained")
     axes = figure.subplots(len(rows), len(budgets), squeeze=False, sharex=True, height_ratios=[one + 3 for one in rows])
     for (row, against), (column, budget) in product(enumerate(ranking.adversaries), enumerate(budgets)):
         _draw_bars(axes[row, column], ranking, ranking.table(against, *budget))

@@ -75,9 +75,9 @@ def page_of(runs: Sequence[Result], methods: Sequence[Method] = (), rebuild: Reb
     names = charts.labels(runs)
     title = f"Run {names[0]}" if len(runs) == 1 else f"{len(runs)} runs side by side"
     made = f"Made by murmurcast {version('murmurcast')} from the runs' own files. All of it is in this one file."
-    lead = [f"{name}: {_in_short(run)}" for name, run in zip(names, runs, strict=True)]
+    lead = [f"{name}: {in_short(run)}" for name, run in zip(names, runs, strict=True)]
     of_each = [_run(run, name, place) for place, (run, name) in enumerate(zip(runs, names, strict=True), 1)]
-    sections = [_summary(runs, names), _curves(runs), *of_each, _how_it_was_made(runs, names), citation()]
+    sections = [summary(runs, names), _curves(runs), *of_each, _how_it_was_made(runs, names), citation()]
     return render(title, [*lead, made], sections)
 
 
@@ -89,15 +89,17 @@ def _is_ours(path: Path) -> bool:
         raise Error(f"{path} cannot be read: {problem.strerror}", hint="choose another name") from None
 
 
-def _in_short(run: Result) -> str:
+def in_short(run: Result) -> str:
+    """What was run, in a line."""
     info = run.info
     seeds = f"{len(info['seeds'])} seed{'s' if len(info['seeds']) > 1 else ''}"
     return f"{info['algorithm']} on {info['problem']['nodes']} nodes, {info['epochs']} epochs, {seeds}"
 
 
-def _summary(runs: Sequence[Result], names: Sequence[str]) -> Section:
-    kind = _shared_kinds(runs)[0]
-    tables = [_comparison(compare(*runs, metric=f"{model}_{kind}"), names) for model in ("published", "own")]
+def summary(runs: Sequence[Result], names: Sequence[str]) -> Section:
+    """What runs promise, and where they ended: published models beside what is promised, own ones apart."""
+    kind = shared_kinds(runs)[0]
+    tables = [comparison_table(compare(*runs, metric=f"{model}_{kind}"), names) for model in ("published", "own")]
     notes = dict.fromkeys(f"{_sentence(run.info['privacy']['note'])}." for run in runs)
     cover = (
         "A promise covers what is sent and published. No noise covers the nodes' own models: they stay where they are."
@@ -105,22 +107,22 @@ def _summary(runs: Sequence[Result], names: Sequence[str]) -> Section:
     return Section("Summary", (*promises(runs, names), Text((cover, *notes)), *tables), "summary")
 
 
-def _comparison(found: Comparison, names: Sequence[str]) -> Table:
+def comparison_table(found: Comparison, names: Sequence[str]) -> Table:
+    """A row for every run, under the names given."""
     rows: list[Row] = []
     for name, row, texts in zip(names, found.rows, found.cells, strict=True):
         promised = (row.epsilon_against(who) for who in found.adversaries)
         taken = (row.air_seconds, None if row.joules is None else 1e3 * row.joules) if found.has_radio else ()
-        values = (row.final, row.spread, row.worst, row.epochs, row.channel_uses, *taken, *promised)
+        held = (row.difference,) if found.has_differences else ()
+        values = (row.final, row.spread, *held, row.worst, row.epochs, row.channel_uses, *taken, *promised)
         rows.append((name, row.algorithm, *map(Cell, texts[2:], values)))
-    note = "Mean over nodes and seeds; spread: standard deviation over seeds; uses: of the channel."
-    if found.has_radio:
-        note += " s, mJ: time and a node's mean energy up to the same epoch, over a radio."
+    note = " ".join(f"{line[:1].upper()}{line[1:]}." for line in found.notes)
     return Table(f"At the end, {_words(found.metric)}", tuple(map(_words, found.headings)), tuple(rows), note)
 
 
 def _curves(runs: Sequence[Result]) -> Section:
     """All metrics against epochs, the first of them also against what it takes; power sent; what methods leave."""
-    kinds = _shared_kinds(runs)
+    kinds = shared_kinds(runs)
     blocks: list[Block] = [
         Text(
             (
@@ -251,14 +253,14 @@ def _nodes(run: Result) -> Table:
 
 def _own_models(run: Result) -> Table:
     """Metrics of own models stand apart from every promise: no noise covers these models."""
-    columns = [_metric(run, f"own_{kind}") for kind in _shared_kinds([run])]
+    columns = [_metric(run, f"own_{kind}") for kind in shared_kinds([run])]
     note = "Means over seeds. No noise covers these models, and no promise is about them: they stay on their nodes."
     return _by_node(run, "own", "Own models", columns, note)
 
 
 def _by_node(run: Result, model: str, title: str, columns: "list[_Column]", note: str) -> Table:
     """A row for every node; of a large network, for those whose models of this kind are worst."""
-    kind = _shared_kinds([run])[0]
+    kind = shared_kinds([run])[0]
     order: Sequence[int] = range(ledger.nodes(run))
     if len(order) > _ROWS_UP_TO:
         final = run.final(f"{model}_{kind}").mean(axis=0)
@@ -295,7 +297,7 @@ def _columns(run: Result) -> list[_Column]:
     for heading, values in (("mu promised", mu), (f"epsilon at delta {at_most(delta)}", epsilon)):
         infinite = NOT_CERTIFIED if is_not_certified(run) else "not promised"
         found.append(_Column(heading, values, at_most, infinite=infinite))
-    found += [_metric(run, f"published_{kind}") for kind in _shared_kinds([run])]
+    found += [_metric(run, f"published_{kind}") for kind in shared_kinds([run])]
     return [*found, _Column("sent power over budget", run.final("sent_power").mean(axis=0) * ledger.power_share(run))]
 
 
@@ -369,7 +371,7 @@ def citation() -> Section:
     return Section("How to cite", (Text((words, software, PAPER)),), "cite")
 
 
-def _shared_kinds(runs: Sequence[Result]) -> list[str]:
+def shared_kinds(runs: Sequence[Result]) -> list[str]:
     """Kinds of metric that all runs have, the most telling first; a loss is always among them."""
     return [kind for kind in _KINDS if all(f"own_{kind}" in run.metrics for run in runs)]
 

@@ -48,20 +48,20 @@ def page_of(sweep: Sweep, methods: Sequence[Method] = (), rebuild: Rebuild = not
     points = sorted(points, key=lambda point: names_of_methods.index(point.values.get(ALGORITHM)))
     runs = [shown(sweep.runs[point.name], methods, rebuild) for point in points]
     names = [point.name for point in points]
-    sections = [_summary(sweep), _table(sweep), _curves(runs), _promises(runs, names)]
+    sections = [_summary(sweep), Section("Points", tables(sweep), "points"), _curves(runs), _promises(runs, names)]
     if sweep.missing:
         sections.append(_missing(sweep))
-    return render(f"Sweep {sweep.name}", _lead(sweep), [*sections, _how_it_was_made(sweep, runs, names), citation()])
+    made = f"Made by murmurcast {version('murmurcast')} from the runs' own files. All of it is in this one file."
+    lead = [in_short(sweep), made]
+    return render(f"Sweep {sweep.name}", lead, [*sections, _how_it_was_made(sweep, runs, names), citation()])
 
 
-def _lead(sweep: Sweep) -> list[str]:
+def in_short(sweep: Sweep) -> str:
+    """What was varied, in a line."""
     seeds = max(len(run.info["seeds"]) for run in sweep.runs.values())
     done = f"{len(sweep.runs)} of {len(sweep.points)} points" if sweep.missing else f"{len(sweep.points)} points"
     varied = "; ".join(f"{key} {_axis(sweep, key)}" for key in sweep.axes)
-    return [
-        f"{done}, {seeds} seed{'s' if seeds > 1 else ''} each: {varied}.",
-        f"Made by murmurcast {version('murmurcast')} from the runs' own files. All of it is in this one file.",
-    ]
+    return f"{done}, {seeds} seed{'s' if seeds > 1 else ''} each: {varied}."
 
 
 def _axis(sweep: Sweep, key: str) -> str:
@@ -104,7 +104,7 @@ def _against(shown_: View, place: int) -> list[Block]:
     return found
 
 
-def _table(sweep: Sweep) -> Section:
+def tables(sweep: Sweep) -> tuple[Table, ...]:
     """All points in one table, and metrics of own models apart from every promise."""
     kind = sweep_table.shown_metric(sweep, None).split("_", 1)[1]
     note = (
@@ -115,7 +115,7 @@ def _table(sweep: Sweep) -> Section:
         "published": f"{note} epsilon paid: by the node that pays most, recomputed from the ledger.",
         "own": f"{note} No noise covers own models, and no promise is about them: they stay on their nodes.",
     }
-    tables = tuple(
+    return tuple(
         Table(
             f"At the end, {model} {kind}",
             tuple(one.replace("_", " ") for one in sweep_table.headings(sweep, f"{model}_{kind}")),
@@ -124,7 +124,6 @@ def _table(sweep: Sweep) -> Section:
         )
         for model, words in ends.items()
     )
-    return Section("Points", tables, "points")
 
 
 def _curves(runs: Sequence[Result]) -> Section:

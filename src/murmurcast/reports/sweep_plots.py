@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from murmurcast import _check
+from murmurcast.reports.drawn import Drawn
 from murmurcast.reports.sweep_lines import Line, View, view
 from murmurcast.reports.sweep_table import short_key, shown_metric
 from murmurcast.runs.sweep import Sweep, text_of
@@ -45,7 +46,7 @@ def sweep_figure(sweep: Sweep, metric: str | None = None, against: str | None = 
     rows = -(-len(shown.panels) // columns)
     lines = max(len(panel.lines) for panel in shown.panels)
     height = max(3.9, 0.9 + 0.235 * lines) if rows == 1 else 3.4 * rows + 0.4
-    figure = Figure(figsize=((4.9 if columns == 1 else 3.9 * columns) + 2.4, height), layout="constrained")
+    figure = Drawn(figsize=((4.9 if columns == 1 else 3.9 * columns) + 2.4, height), layout="constrained")
     axes = figure.subplots(rows, columns, sharey=True, sharex=True, squeeze=False)
     for side, panel in zip(axes.flat, shown.panels, strict=False):
         for line in panel.lines:

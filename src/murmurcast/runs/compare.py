@@ -1,14 +1,19 @@
 """Runs side by side: where they ended, how far seeds and nodes lie apart, how soon they reached a target."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from murmurcast._display import html_of
 from murmurcast.errors import Error
 from murmurcast.privacy.certificate import unit_in_words
 from murmurcast.privacy.releases import ADVERSARIES
 from murmurcast.privacy.rounding import at_most
+from murmurcast.runs import over_seeds
 from murmurcast.runs.result import Result, listed, spread_over_seeds
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _STRONGER = {
     "eavesdropper and one node": ("everybody",),
@@ -18,6 +23,8 @@ _STRONGER = {
 
 
 NOT_CERTIFIED = "not certified"
+_OF_PRIVACY = ("epsilon", "delta", "unit", "caveat", "against", "weaker")
+_OF_RADIO = ("radio", "air_seconds", "joules")
 
 
 class Row(NamedTuple):
@@ -41,6 +48,11 @@ class Row(NamedTuple):
         radio: How nodes share the air, such as "own-slot, half duplex"; None without a radio.
         air_seconds: Up to the epoch at which the target is reached, over a radio: on the air, and computing as given.
         joules: Up to there, the mean over nodes.
+        seeds: Of the run.
+        interval: (low, high), the 95 % interval of `final` over seeds, by Student's t; None with one seed.
+        difference: `final` minus that of the first run; None for the first run.
+        difference_interval: Its 95 % interval; None where either run has one seed.
+        paired: Whether both runs have the same seeds, and the difference was taken seed by seed.
     """
 
     name: str
@@ -60,6 +72,11 @@ class Row(NamedTuple):
     radio: str | None = None
     air_seconds: float | None = None
     joules: float | None = None
+    seeds: tuple[int, ...] = ()
+    interval: over_seeds.Interval | None = None
+    difference: float | None = None
+    difference_interval: over_seeds.Interval | None = None
+    paired: bool | None = None
 
     def epsilon_against(self, adversary: str) -> float | None:
         """What is promised against this adversary, or one that can do all that it can; None where nothing is."""
@@ -86,7 +103,8 @@ class Comparison(NamedTuple):
         """What the columns are."""
         target = f"epochs to {self.target:.4g}"
         taken = ("s", "mJ") if self.has_radio else ()
-        columns = ("run", "algorithm", self.metric, "spread", "worst (node)", target, "uses", *taken)
+        held = ("against first",) if self.has_differences else ()
+        columns = ("run", "algorithm", self.metric, "spread", *held, "worst (node)", target, "uses", *taken)
         only = self.adversaries == ("everybody",)
         return (*columns, *("epsilon" if only else f"epsilon, {who}" for who in self.adversaries))
 
@@ -94,6 +112,11 @@ class Comparison(NamedTuple):
     def has_radio(self) -> bool:
         """Whether any run went over a radio: time and energy then have a column each."""
         return any(row.radio for row in self.rows)
+
+    @property
+    def has_differences(self) -> bool:
+        """Whether there is a second run to hold against the first."""
+        return len(self.rows) > 1
 
     @property
     def is_covered(self) -> bool:
@@ -119,8 +142,9 @@ class Comparison(NamedTuple):
             (
                 row.name,
                 row.algorithm,
-                f"{row.final:.4f}",
+                _with_interval(f"{row.final:.4f}", row.interval),
                 "" if row.spread is None else f"{row.spread:.4f}",
+                *((_difference(row),) if self.has_differences else ()),
                 f"{row.worst:.4f} ({row.worst_node})",
                 "never" if row.epochs is None else str(row.epochs),
                 "" if row.channel_uses is None else str(row.channel_uses),
@@ -129,6 +153,60 @@ class Comparison(NamedTuple):
             )
             for row in self.rows
         ]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What must be said below the table, a line each."""
+        known = [row.interval is not None for row in self.rows]
+        alone = "" if all(known) else "; none with one seed"
+        mean = (
+            f"mean over nodes and seeds, ± half its 95 % interval (Student's t over seeds{alone})"
+            if any(known)
+            else "mean over nodes; one seed, so no interval"
+        )
+        lines = [f"{mean}; spread: standard deviation over seeds; uses: of the channel"]
+        if self.has_differences:
+            lines.append(f"against first: minus the first run{self._how_subtracted()}")
+        if self.has_radio:
+            lines.append("s, mJ: time and a node's mean energy up to the same epoch, over a radio")
+        return tuple(lines)
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries, for programs; what no run has, and an epsilon beside own models, is left out."""
+        left_out = (*(() if self.is_covered else _OF_PRIVACY), *(() if self.has_radio else _OF_RADIO))
+        return [{key: value for key, value in row._asdict().items() if key not in left_out} for row in self.rows]
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A table of pandas with one row for every run: numbers in full, intervals as two columns each.
+
+        `seeds` is how many there are. Where runs promise something against different adversaries there is a column for
+        each, such as `epsilon, eavesdropper`.
+        """
+        import pandas as pd
+
+        lines = []
+        for row, record in zip(self.rows, self.records, strict=True):
+            line: dict[str, Any] = {"metric": self.metric, "target": self.target}
+            for key, value in record.items():
+                if key.endswith("interval"):
+                    ends = (np.nan, np.nan) if value is None else value
+                    line |= dict(zip((key.replace("interval", end) for end in ("low", "high")), ends, strict=True))
+                elif key != "weaker":
+                    line[key] = len(value) if key == "seeds" else value
+            if self.adversaries != ("everybody",):
+                line |= {f"epsilon, {who}": row.epsilon_against(who) for who in self.adversaries}
+            lines.append(line)
+        return pd.DataFrame(lines)
+
+    def _how_subtracted(self) -> str:
+        """Whether runs were subtracted seed by seed, in words."""
+        paired = {row.paired for row in self.rows[1:]}
+        unpaired = "*: the seeds are others, so not seed by seed (Welch's interval)"
+        return f"{', seed by seed' if True in paired else ''}{f'; {unpaired}' if False in paired else ''}"
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     def __str__(self) -> str:
         lines = [self.headings, *self.cells]
@@ -161,7 +239,33 @@ def compare(*runs: Result, metric: str | None = None, target: float | None = Non
     if target is None:
         finite = [final for final in finals if np.isfinite(final)] or [np.nan]  # a run that diverged sets no target
         target = min(finite) if higher else max(finite)
-    return Comparison(metric, target, tuple(_row(run, metric, target, higher) for run in runs))
+    rows = [_row(run, metric, target, higher) for run in runs]
+    others = (_against(row, run, runs[0], metric) for row, run in zip(rows[1:], runs[1:], strict=True))
+    return Comparison(metric, target, (rows[0], *others))
+
+
+def _against(row: Row, run: Result, first: Result, metric: str) -> Row:
+    """The row, with how far its run lies above the first."""
+    found = over_seeds.difference(_by_seed(run, metric), _by_seed(first, metric))
+    return row._replace(difference=found.mean, difference_interval=found.interval, paired=found.paired)
+
+
+def _by_seed(run: Result, metric: str) -> dict[int, float]:
+    """The mean over nodes at the last epoch, by seed."""
+    means = run.final(metric).mean(axis=1, dtype=np.float64)
+    return {int(seed): float(mean) for seed, mean in zip(run.metrics["seed"].values, means, strict=True)}
+
+
+def _with_interval(text: str, found: over_seeds.Interval | None) -> str:
+    return text if found is None else f"{text} ± {over_seeds.half_width(found):.4f}"
+
+
+def _difference(row: Row) -> str:
+    """How far a run lies above the first; a star where their seeds differ."""
+    if row.difference is None:
+        return "-"
+    star = "" if row.paired else " *"
+    return f"{_with_interval(f'{row.difference:+.4f}', row.difference_interval)}{star}"
 
 
 def _taken(row: Row) -> tuple[str, str]:
@@ -200,6 +304,8 @@ def _row(run: Result, metric: str, target: float, higher: bool) -> Row:
         algorithm=run.info["algorithm"],
         final=float(final.mean()),
         spread=float(spread_over_seeds(final.mean(axis=1))) if len(final) > 1 else None,
+        seeds=tuple(int(seed) for seed in run.metrics["seed"].values),
+        interval=over_seeds.interval(final.mean(axis=1, dtype=np.float64)),
         worst=float(by_node[worst]),
         worst_node=worst,
         epochs=epochs,

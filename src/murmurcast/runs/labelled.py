@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
 MAX_TABLE_LINES = 1_000_000
@@ -98,3 +99,11 @@ def from_xarray(dataset: "xr.Dataset") -> Labelled:
         {str(name): one.values for name, one in dataset.coords.items()},
         dict(dataset.attrs),
     )
+
+
+def frame(dataset: "xr.Dataset") -> "pd.DataFrame":
+    """A row for every combination of labels; where that would be too many to read, means over nodes."""
+    nodes = [axis for axis in dataset.sizes if axis not in ("seed", "epoch")]
+    few = math.prod(dataset.sizes.values()) <= MAX_TABLE_LINES and len(nodes) < 2
+    shown = dataset if few else dataset.mean(nodes)
+    return shown.to_dataframe([axis for axis in ("seed", "epoch", *nodes) if axis in shown.sizes]).reset_index()

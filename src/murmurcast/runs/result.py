@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast import _check, _files
+from murmurcast._display import html_of
 from murmurcast.errors import Altered, Error, NotWritten
 from murmurcast.runs import sealed, validate
-from murmurcast.runs.labelled import Labelled, from_xarray
+from murmurcast.runs.labelled import Labelled, frame, from_xarray
 from murmurcast.runs.radio_use import RadioUse, radio_use
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
 RUN, EXPERIMENT, METRICS, TABLE, LEDGER, MODELS, CHECKPOINT = (
@@ -169,6 +171,16 @@ class Result:
         """A metric at the last evaluated epoch, [seed, node] or [seed]."""
         _require_metric(metric, [name for name, values in self.metrics.items() if "epoch" in values.dims])
         return np.asarray(self.metrics[metric].isel(epoch=-1))
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The metrics as a tidy table of pandas, as in metrics.csv: a row for every seed, epoch and node.
+
+        Of more than a million such rows, means over nodes.
+        """
+        return frame(self.metrics)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     def save(self, folder: Path | str) -> None:
         """Writes the folder; `load_run` accepts it only when all of it is there."""

@@ -41,6 +41,14 @@ class Progress(Protocol):
         ...
 
 
+class Evaluated(Protocol):
+    """Is told what every evaluation found, once; whatever it does changes no number."""
+
+    def __call__(self, epoch: int, metrics: dict[str, float], /) -> None:
+        """Epochs done over all seeds, and the metrics at this very epoch, as means over nodes and seeds."""
+        ...
+
+
 class _Asked(Protocol):
     """Whether somebody has asked to stop."""
 
@@ -70,6 +78,7 @@ class RunOptions:
         name: What the run is called; the algorithm's name by default.
         experiment: Text of the experiment file, kept with the result.
         on_progress: Called about twice a second.
+        on_evaluation: Called once at every evaluation; what loggers take.
     """
 
     evaluate_every: int | None = None
@@ -79,6 +88,7 @@ class RunOptions:
     name: str | None = None
     experiment: str = ""
     on_progress: Progress = quiet
+    on_evaluation: Evaluated = quiet
 
 
 class _Finished(NamedTuple):
@@ -145,7 +155,8 @@ def outcome(
         ticks = _Ticks(
             algorithm.epochs, watch.evaluate_every or max(1, algorithm.epochs // 100), watch.checkpoint_every
         )
-        job = _Job(algorithm, problem, np.dtype(precision), ticks, kept, fingerprint, interrupted, watch.on_progress)
+        told = (watch.on_progress, watch.on_evaluation)
+        job = _Job(algorithm, problem, np.dtype(precision), ticks, kept, fingerprint, interrupted, *told)
         finished, compiling, start_loss = _train_all(job, seeds, watch.resume)
         seconds = {
             "compiling": round(compiling, 3),
@@ -221,6 +232,7 @@ class _Job(NamedTuple):
     fingerprint: _Fingerprint
     interrupted: _Asked
     on_progress: Progress
+    on_evaluation: Evaluated
 
 
 def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> tuple[list[_Finished], float, float | None]:
@@ -269,6 +281,7 @@ def _train_group(
         point = train.advance(program, point, job.ticks.next_after(point.epoch))
         if job.ticks.evaluates(point.epoch):
             point = train.evaluate(program, layout, point)
+            job.on_evaluation(done + point.epoch, _latest(point))
         job.on_progress(done + point.epoch, of, _latest(point))
         stop = job.interrupted()
         if job.kept is not None and (stop or job.ticks.keeps(point.epoch)):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from murmurcast import _check, _files
+from murmurcast._display import html_of
 from murmurcast._json import json_text
 from murmurcast.errors import Altered, Error
 from murmurcast.runs.result import RUN, Result, load_run
@@ -136,6 +137,9 @@ class Sweep:
         if name not in self.runs:
             raise Error(f"the sweep has no finished run {name!r:.80}", hint=_check.nearest(name, self.runs))
         return self.runs[name]
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
     def to_frame(self) -> "pd.DataFrame":
         """One row for every point and seed: the swept values, and the metrics of the last epoch."""

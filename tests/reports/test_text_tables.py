@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from murmurcast.cli import _tables
+from murmurcast.reports import text_tables
 
 HEADINGS = ("adversary", "linear mu", "right", "mu >=", "epsilon >=", "TPR at 0.1", "TPR at 0.001", "catches")
 ROWS = (
@@ -18,7 +18,7 @@ WIDE = 104  # all of it side by side
 
 def shown(width: int, rows: "tuple[tuple[str, ...], ...]" = ROWS, headings: tuple[str, ...] = HEADINGS) -> list[str]:
     kept = StringIO()
-    _tables.show_table(Console(file=kept, width=width), "Title", rows, headings, "note")
+    text_tables.show_table(Console(file=kept, width=width), "Title", rows, headings, "note")
     return kept.getvalue().splitlines()
 
 

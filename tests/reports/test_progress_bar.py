@@ -6,7 +6,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from murmurcast.cli import _progress_bar
+from murmurcast.reports import progress_bar
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -29,7 +29,7 @@ def wait_for(shown: StringIO, *parts: str) -> str:
 def test_every_stage_has_its_own_count_and_all_have_one_clock() -> None:
     shown, now = StringIO(), [0.0]
     console = Console(file=shown, force_terminal=True, width=100, get_time=lambda: now[0])
-    with _progress_bar.stages(console, "reading") as bar:
+    with progress_bar.stages(console, "reading") as bar:
         wait_for(shown, "reading", "0:00:00")
         now[0] = 4.0
         bar.stage("running")
@@ -52,7 +52,7 @@ def test_every_stage_has_its_own_count_and_all_have_one_clock() -> None:
 
 def test_off_a_terminal_nothing_is_shown() -> None:
     shown = StringIO()
-    with _progress_bar.stages(Console(file=shown), "reading") as bar:
+    with progress_bar.stages(Console(file=shown), "reading") as bar:
         bar.stage("running")
         bar.counted(1, 2)
     assert shown.getvalue() == ""
