@@ -26,7 +26,7 @@ body { margin: 24px; background: GROUND; color: INK; font: 14px/1.5 sans-serif; 
 """
 # A colour with part of what lies behind it, as a screen mixes them: WCAG's ratio of the two.
 CONTRAST = """([selector, ground]) => Math.min(...[...document.querySelectorAll(selector)].map(element => {
-    const canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
+    const canvas = document.createElement("canvas"), pen = canvas.getContext("2d", { willReadFrequently: true });
     const layers = [];
     for (let part = element; part !== document.body; part = part.parentElement)
         layers.unshift(getComputedStyle(part).backgroundColor);
