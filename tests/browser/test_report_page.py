@@ -100,7 +100,7 @@ def test_numbers_are_those_of_the_files(desktop: Watched, runs: list[mc.Result])
         for row, expected, texts in zip(shown, found.rows, found.cells, strict=True):
             assert [text for text, _ in row] == list(texts)
             assert [value for _, value in row[2:]] == [
-                *(expected.final, expected.spread, expected.worst),
+                *(expected.final, expected.spread, expected.difference, expected.worst),
                 *(expected.epochs, expected.channel_uses),
                 *map(expected.epsilon_against, found.adversaries),
             ]
