@@ -1,8 +1,7 @@
 """`murmurcast.progress`: how far a call from Python has come, in a terminal or in a notebook.
 
-rich draws the line in a terminal, and knows a notebook when it sees one. There it would need ipywidgets, whose bars are
-gone from a notebook that is saved and opened again; what is shown here instead is a line of the cell's own output, and
-is written anew as work goes on.
+rich draws the line in a terminal, and knows a notebook when it sees one. There it would need ipywidgets;
+what is shown here instead is a line of the cell's own output, which is written anew as work goes on.
 """
 
 import html
