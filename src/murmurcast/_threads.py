@@ -5,7 +5,7 @@ busy machine that took ten times the processor time. Products of small matrices 
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
@@ -43,6 +43,14 @@ def side_by_side(work: Work[Item, Found], items: Iterable[Item]) -> Iterator[Fou
     """What comes of every piece, in order, as many at once as there are cores, each on one BLAS thread."""
     with one_blas_thread(), ThreadPoolExecutor(_cores()) as pool:
         yield from pool.map(work, items)
+
+
+def over_cores(work: Work[Item, Found], items: Sequence[Item]) -> list[Found]:
+    """What comes of every piece, in order, as many at once as there are cores: for work that leaves Python's lock."""
+    if len(items) < 2 or _cores() < 2:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(_cores()) as pool:
+        return list(pool.map(work, items))
 
 
 def _cores() -> int:

@@ -12,6 +12,7 @@ from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm, Draw, Local, state_of
 from murmurcast.channels.base import Moment
 from murmurcast.engine import draws, node
+from murmurcast.engine.sharding import Gathered
 
 Gradient = Callable[[Any, Any, Any], Any]  # of node, epoch (0 for what is taken at the start) and point
 Fresh = Callable[[str, Draw], Any]  # [epochs, nodes, ...] by name and kind
@@ -38,6 +39,10 @@ class OneShard:
     @staticmethod
     def gather(values: jax.Array) -> jax.Array:
         return values
+
+    @staticmethod
+    def reach(values: jax.Array) -> Gathered:
+        return Gathered(values)
 
     @staticmethod
     def total(values: jax.Array) -> jax.Array:

@@ -142,7 +142,7 @@ def require_as_recorded(run: Result, overheard: Overheard, *, seed: int, node: i
         Error: They are of other data, or of another version.
     """
     power = float(run.ledger["power"][node])
-    recorded = run.metrics["sent_power"].sel(seed=seed, node=node)
+    recorded = run.metrics["sent_power"].sel(seed=seed)[:, node]
     for epoch in sorted(set(epochs) & set(recorded["epoch"].values.tolist())):
         stated, measured = float(recorded.sel(epoch=epoch)), float(overheard.energy[epoch - epochs[0]]) / power
         if not abs(measured - stated) <= _TOLERANCE * max(abs(stated), 1e-30):

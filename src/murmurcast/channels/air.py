@@ -8,13 +8,24 @@ f_t varies the gains over epochs and tau is the receivers' noise; the paper's ai
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from murmurcast._check import FloatArray
-from murmurcast.channels.base import Entries, Exchange, Hear, Moment, energy_of_signal, link_entries, padded
+from murmurcast.channels.base import (
+    Entries,
+    Exchange,
+    Hear,
+    Moment,
+    energy_of_signal,
+    link_entries,
+    padded,
+    stepwise_width,
+)
 
 if TYPE_CHECKING:
     import jax
@@ -46,6 +57,11 @@ class Sparse(NamedTuple):
 
     signals: Any
     gains: Any
+
+
+def sparse(arriving: csr_array, width: int | None = None) -> Sparse:
+    """Whom every receiver hears, from the gains [receiver, sender]."""
+    return Sparse(padded(arriving, arriving.indices, width), padded(arriving, arriving.data, width))
 
 
 class Noisy(NamedTuple):
@@ -86,9 +102,19 @@ class Air:
         if self.gains.nnz >= _DENSE_FROM * nodes**2:
             found: Any = Dense(np.pad(self.gains.toarray().T, ((0, 0), (0, filled_nodes - nodes))))
         else:
-            arriving = csr_array(self.gains.T)
-            found = Sparse(padded(arriving, arriving.indices), padded(arriving, arriving.data))
+            found = sparse(self._arriving)
         return found if self.receiver_noise is None else Noisy(found, self.receiver_noise)
+
+    def lists_of(self, receivers: NDArray[Any]) -> Any:
+        """Whom these receivers hear."""
+        heard = self._arriving[receivers]
+        found = sparse(heard, stepwise_width(heard))
+        return found if self.receiver_noise is None else Noisy(found, self.receiver_noise[receivers])
+
+    @cached_property
+    def _arriving(self) -> csr_array:
+        """[receiver, sender]."""
+        return csr_array(self.gains.T)
 
     def deliver(self, lists: Any, sent: jax.Array, moment: Moment, exchange: Exchange) -> tuple[Any, Hear]:
         """Every receiver's sum."""
@@ -100,13 +126,15 @@ class Air:
     def _sum(self, lists: Any, sent: jax.Array, moment: Moment, exchange: Exchange) -> tuple[Any, Hear]:
         import jax.numpy as jnp
 
-        signals, receiver = exchange.gather(sent), moment.numbers[:, None]
+        receiver = moment.numbers[:, None]
         if isinstance(lists, Dense):
+            signals = exchange.gather(sent)
             sender = jnp.arange(len(signals))[None, :]
             heard = self._now(lists.gains, moment.epoch, sender, receiver) @ signals.reshape(len(signals), -1)
             return heard.reshape(sent.shape), lambda listed: listed
         now = lists._replace(gains=self._now(lists.gains, moment.epoch, lists.signals, receiver))
-        return now, lambda listed: jnp.tensordot(listed.gains, signals[listed.signals], axes=1)
+        reached = exchange.reach(sent)
+        return now, lambda listed: reached.weighed(listed.signals, listed.gains)[0]
 
     def _now(self, gains: jax.Array, epoch: jax.Array, sender: jax.Array, receiver: jax.Array) -> jax.Array:
         return gains if self.gains_at is None else gains * self.gains_at(epoch, sender, receiver)

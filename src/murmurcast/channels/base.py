@@ -16,7 +16,26 @@ from scipy.sparse import csr_array
 if TYPE_CHECKING:
     import jax
 
+LINKS_TOGETHER = 8  # signals that are read in one pass
+
 Lists = Any  # a pytree of arrays [nodes, ...]: what every receiver needs to know of whom it hears
+
+
+class Signals(Protocol):
+    """The signals of one round, wherever their senders are."""
+
+    @property
+    def everybody(self) -> jax.Array | None:
+        """[all nodes, ...] in the order of their numbers; None where only those that are heard here are at hand."""
+        ...
+
+    def at(self, numbers: jax.Array, /) -> jax.Array:
+        """[links, ...] of the senders with these numbers [links]."""
+        ...
+
+    def weighed(self, numbers: jax.Array, /, *weights: jax.Array) -> tuple[jax.Array, ...]:
+        """[...] sum_l weights_l signal_l over the senders with these numbers [links], for each weights [links]."""
+        ...
 
 
 class Exchange(Protocol):
@@ -24,6 +43,10 @@ class Exchange(Protocol):
 
     def gather(self, values: jax.Array) -> jax.Array:
         """[all nodes, ...] from the [own nodes, ...] of every shard."""
+        ...
+
+    def reach(self, values: jax.Array) -> Signals:
+        """The [own nodes, ...] of every shard, as far as somebody here hears them."""
         ...
 
     def total(self, values: jax.Array) -> jax.Array:
@@ -128,6 +151,27 @@ class Channel(Protocol):
         ...
 
 
+class HeardInBlocks(Protocol):
+    """A channel of which a few receivers can be served at a time: what each hears follows from its own lists.
+
+    Large networks are trained block of nodes by block, and spread over processes, by such channels only.
+    """
+
+    @property
+    def gains(self) -> csr_array:
+        """[sender, receiver] who hears whom."""
+        ...
+
+    def lists_of(self, receivers: NDArray[Any], /) -> Lists:
+        """As `Channel.lists`, of these receivers only; as wide as the one that hears most of them needs, stepwise."""
+        ...
+
+
+def is_heard_in_blocks(channel: Channel) -> bool:
+    """Whether a few receivers can be served at a time, from the signals as they were sent."""
+    return hasattr(channel, "lists_of") and getattr(channel, "carries_as_sent", True)
+
+
 def energy_of_signal(sent: jax.Array) -> jax.Array:
     """[...] ||signal||^2 of [seeds, ...]."""
     import jax.numpy as jnp
@@ -148,11 +192,11 @@ def link_entries(gains: csr_array) -> Entries:
     )
 
 
-def padded(links: csr_array, values: NDArray[Any]) -> NDArray[Any]:
-    """[rows, most per row] values of the links, row by row, filled up with zeros."""
+def padded(links: csr_array, values: NDArray[Any], width: int | None = None) -> NDArray[Any]:
+    """[rows, width] values of the links, row by row, filled up with zeros; as wide as the longest row unless said."""
     degree = np.diff(links.indptr)
     slot = np.arange(len(values)) - np.repeat(links.indptr[:-1], degree)
-    table = np.zeros((len(degree), int(degree.max())), values.dtype)
+    table = np.zeros((len(degree), int(degree.max()) if width is None else width), values.dtype)
     table[np.repeat(np.arange(len(degree)), degree), slot] = values
     return table
 
@@ -160,3 +204,8 @@ def padded(links: csr_array, values: NDArray[Any]) -> NDArray[Any]:
 def most_links(links: csr_array) -> int:
     """The largest number of links in a row."""
     return int(np.diff(links.indptr).max())
+
+
+def stepwise_width(links: csr_array) -> int:
+    """The largest number of links in a row, rounded up to a power of two: few widths, so that few are compiled."""
+    return max(LINKS_TOGETHER, 1 << (most_links(links) - 1).bit_length())

@@ -7,11 +7,13 @@ receiver" takes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from murmurcast.channels.air import Sparse
+from murmurcast.channels.air import Sparse, sparse
 from murmurcast.channels.base import (
     Entries,
     Exchange,
@@ -20,7 +22,6 @@ from murmurcast.channels.base import (
     energy_of_signal,
     link_entries,
     most_links,
-    padded,
 )
 from murmurcast.channels.colouring import slots_of_senders
 
@@ -50,20 +51,28 @@ class Links:
     @property
     def neighbours(self) -> int:
         """As many as the largest number of nodes that one node hears."""
-        return most_links(csr_array(self.gains.T))
+        return most_links(self._arriving)
 
     def lists(self, filled_nodes: int) -> Sparse:  # noqa: ARG002 - signals are numbered by real nodes
         """Whom every receiver hears."""
-        arriving = csr_array(self.gains.T)
-        return Sparse(padded(arriving, arriving.indices), padded(arriving, arriving.data))
+        return sparse(self._arriving)
+
+    def lists_of(self, receivers: NDArray[Any]) -> Sparse:
+        """Whom these receivers hear."""
+        return sparse(self._arriving[receivers], self.neighbours)
+
+    @cached_property
+    def _arriving(self) -> csr_array:
+        """[receiver, sender]."""
+        return csr_array(self.gains.T)
 
     def deliver(self, lists: Any, sent: jax.Array, moment: Moment, exchange: Exchange) -> tuple[Any, Hear]:  # noqa: ARG002
         """Every neighbour's signal, as strong as it arrives."""
-        signals = exchange.gather(sent)
+        signals = exchange.reach(sent)
 
         def hear(listed: Any) -> jax.Array:
-            strength: jax.Array = listed.gains.reshape(-1, *(1,) * (signals.ndim - 1))
-            return strength * signals[listed.signals]
+            strength: jax.Array = listed.gains.reshape(-1, *(1,) * (sent.ndim - 1))
+            return strength * signals.at(listed.signals)
 
         return lists, hear
 

@@ -23,7 +23,16 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
 from murmurcast.channels.access import Access, Reception, access_of
-from murmurcast.channels.base import Entries, Exchange, Hear, Moment, energy_of_signal, link_entries, padded
+from murmurcast.channels.base import (
+    Entries,
+    Exchange,
+    Hear,
+    Moment,
+    energy_of_signal,
+    link_entries,
+    padded,
+    stepwise_width,
+)
 from murmurcast.channels.public_draws import PublicDraws, Purpose
 from murmurcast.radio.combining import Combining
 from murmurcast.radio.fading import jakes, sinusoids, with_line_of_sight
@@ -133,35 +142,80 @@ class RadioAir:
 
     def lists(self, filled_nodes: int) -> Lists:
         """Who hears whom, how strongly, and from where the waves come."""
-        arriving = csr_array(self.gains.T)
-        receiver = np.repeat(np.arange(arriving.shape[0]), np.diff(arriving.indptr))
-        sender, nodes = arriving.indices, arriving.shape[0]
-        ends = np.stack([np.minimum(sender, receiver), np.maximum(sender, receiver)], axis=1)
-        moves = ends if self.radio.fading == "jakes" else ends[:0]
-        echoes = sinusoids(moves, self.radio.seed)
-        amplitude = self.physics.amplitude
-        mean_power = np.bincount(receiver, (arriving.data * amplitude[sender]) ** 2, nodes)
-        dense = len(sender) >= _DENSE_FROM * nodes**2
-        place_of = (
-            _all_senders(sender, receiver, filled_nodes) if dense else padded(arriving, np.arange(len(sender)) + 1)
-        )
+        arriving, nodes = self._arriving, self.gains.shape[0]
+        number = np.arange(arriving.nnz) + 1
+        if arriving.nnz < _DENSE_FROM * nodes**2:
+            return self._laid_out(padded(arriving, number), None, np.arange(nodes))
+        place_of = np.zeros((nodes, filled_nodes), np.int64)
+        place_of[self._receiver, arriving.indices] = number
+        return self._laid_out(place_of, np.broadcast_to(np.arange(filled_nodes), place_of.shape), np.arange(nodes))
 
-        def laid_out(values: NDArray[Any]) -> NDArray[Any]:
+    def lists_of(self, receivers: NDArray[Any]) -> Lists:
+        """The same of these receivers only."""
+        arriving = self._arriving
+        rows = csr_array((np.arange(arriving.nnz) + 1, arriving.indices, arriving.indptr), arriving.shape)[receivers]
+        return self._laid_out(padded(rows, rows.data, stepwise_width(rows)), None, receivers)
+
+    @property
+    def carries_as_sent(self) -> bool:
+        """Whether others make out what was sent but for gain: not where it is quantised on the way."""
+        return self.radio.access != "digital"
+
+    @cached_property
+    def _arriving(self) -> csr_array:
+        """[receiver, sender]."""
+        return csr_array(self.gains.T)
+
+    @cached_property
+    def _receiver(self) -> NDArray[np.int64]:
+        """[links] in the order of `_arriving`."""
+        return np.repeat(np.arange(self.gains.shape[0]), np.diff(self._arriving.indptr))
+
+    @cached_property
+    def _pair(self) -> NDArray[np.uint32]:
+        """[links] numbers of the pairs of nodes, in the order of `_arriving`."""
+        return _pair_numbers(self._ends(self._arriving.indices, self._receiver), self.gains.shape[0])
+
+    @staticmethod
+    def _ends(sender: NDArray[Any], receiver: NDArray[Any]) -> NDArray[Any]:
+        return np.stack([np.minimum(sender, receiver), np.maximum(sender, receiver)], axis=1)
+
+    @cached_property
+    def _mean_power(self) -> NDArray[np.float64]:
+        """[nodes] sum_j |h_ji|^2 alpha_j p_j."""
+        arriving = self._arriving
+        squares = (arriving.data * self.physics.amplitude[arriving.indices]) ** 2
+        return np.asarray(np.bincount(self._receiver, squares, self.gains.shape[0]), np.float64)
+
+    def _laid_out(self, place_of: NDArray[Any], numbers: NDArray[Any] | None, receivers: NDArray[Any]) -> Lists:
+        """Lists of some receivers.
+
+        Args:
+            place_of: [receivers, heard] which link, in the order of `_arriving` and from 1; 0 for none.
+            numbers: [receivers, heard] of the senders; None takes those of the links.
+            receivers: [receivers] their numbers.
+        """
+        used, place = np.unique(place_of, return_inverse=True)
+        links, place = used[used > 0] - 1, place.reshape(place_of.shape) + (used[0] > 0)
+        sender, receiver = self._arriving.indices[links], self._receiver[links]
+        moves = self._ends(sender, receiver)[: len(links) if self.radio.fading == "jakes" else 0]
+        echoes, amplitude = sinusoids(moves, self.radio.seed), self.physics.amplitude
+
+        def of_links(values: NDArray[Any]) -> NDArray[Any]:
             nothing = np.zeros((1, *values.shape[1:]), values.dtype)
-            return np.concatenate([nothing, values])[place_of]
+            return np.asarray(np.concatenate([nothing, values])[place])
 
-        numbers = np.broadcast_to(np.arange(filled_nodes), place_of.shape) if dense else laid_out(sender)
         return Lists(
-            signals=np.asarray(numbers, np.int32),
-            pair=laid_out(_pair_numbers(ends, nodes)),
-            gains=laid_out(arriving.data),
-            amplitude=laid_out(amplitude[sender]),
-            angles=laid_out(echoes.angles) if len(moves) else None,
-            phases=laid_out(echoes.phases) if len(moves) else None,
-            own=amplitude,
-            noise=self.physics.noise,
-            mean_power=mean_power,
-            trace=None if self.radio.trace is None else self.radio.trace.by_receiver,
+            signals=np.asarray(of_links(sender) if numbers is None else numbers, np.int32),
+            pair=of_links(self._pair[links]),
+            gains=of_links(self._arriving.data[links]),
+            amplitude=of_links(amplitude[sender]),
+            angles=of_links(echoes.angles) if len(moves) else None,
+            phases=of_links(echoes.phases) if len(moves) else None,
+            own=amplitude[receivers],
+            noise=self.physics.noise[receivers],
+            mean_power=self._mean_power[receivers],
+            trace=None if self.radio.trace is None else _rows_of(self.radio.trace.by_receiver, receivers),
         )
 
     def deliver(self, lists: Lists, sent: jax.Array, moment: Moment, exchange: Exchange) -> tuple[Any, Hear]:
@@ -172,18 +226,18 @@ class RadioAir:
         found = self._combining(lists, moment, scale, draws)
         factor = found.weights / jnp.where(lists.gains > 0, scale * lists.amplitude, 1)
         own, std = found.own / (scale * lists.own), jnp.sqrt(lists.noise / 2) * found.noise
-        signals = exchange.gather(self.access.carried(sent, moment.numbers, draws))
+        signals = exchange.reach(self.access.carried(sent, moment.numbers, draws))
         both = jnp.stack([factor.real, factor.imag], axis=1)  # [nodes, 2, heard]
-        if lists.signals.shape[1] == len(signals):  # everybody is listed
-            heard = both.reshape(-1, len(signals)) @ signals.reshape(len(signals), -1)
+        everybody = signals.everybody
+        if everybody is not None and lists.signals.shape[1] == len(everybody):  # everybody is listed
+            heard = both.reshape(-1, len(everybody)) @ everybody.reshape(len(everybody), -1)
             sums = heard.reshape(len(sent), 2, *sent.shape[1:])
             return Arriving(sums, None, own, sent, std, moment.numbers), lambda one: _mixed(
                 one, one.sums[0] + quarter_turn(one.sums[1]), moment
             )
 
         def hear(one: Arriving) -> jax.Array:
-            neighbours = signals[one.signals]  # read once for both parts: what costs is memory
-            real, imaginary = (jnp.tensordot(part, neighbours, axes=1) for part in one.sums)
+            real, imaginary = signals.weighed(one.signals, *one.sums)
             return _mixed(one, real + quarter_turn(imaginary), moment)
 
         return Arriving(both, lists.signals, own, sent, std, moment.numbers), hear
@@ -360,8 +414,6 @@ def _pair_numbers(ends: NDArray[Any], nodes: int) -> NDArray[np.uint32]:
     return np.asarray(numbers, np.uint32)
 
 
-def _all_senders(sender: NDArray[Any], receiver: NDArray[Any], filled_nodes: int) -> NDArray[np.int64]:
-    """[receivers, all senders] which link is between them, from 1; 0 for none."""
-    table = np.zeros((int(receiver.max()) + 1, filled_nodes), np.int64)
-    table[receiver, sender] = np.arange(len(sender)) + 1
-    return table
+def _rows_of(table: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
+    """The table itself where all its rows are asked for, so that all rounds share one array."""
+    return table if np.array_equal(rows, np.arange(len(table))) else table[rows]

@@ -1,12 +1,15 @@
 """`murmurcast run`: train, and keep what came out."""
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from murmurcast import _check
-from murmurcast.cli._options import AsJson, Sets, echo_json, overrides, require_figure
+from murmurcast.cli._options import AsJson, Sets, echo_json, overrides, require_figure, with_options
+from murmurcast.engine.membership import CONNECT_WITHIN, WATCHED, Membership, by_hand, by_launcher
 from murmurcast.errors import Error
 
 if TYPE_CHECKING:
@@ -18,19 +21,41 @@ if TYPE_CHECKING:
     from murmurcast.runs.result import Outcome
 
 
-def run(
-    file: Annotated[Path, typer.Argument(help="The experiment, a TOML file.", show_default=False)],
-    sets: Sets = None,
-    seeds: Annotated[int | None, typer.Option(help="Run seeds 0 to N-1.", metavar="N", show_default=False)] = None,
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the command takes."""
+
+    file: Annotated[Path, typer.Argument(help="The experiment, a TOML file.", show_default=False)]
+    sets: Sets = None
+    seeds: Annotated[int | None, typer.Option(help="Run seeds 0 to N-1.", metavar="N", show_default=False)] = None
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where to keep the run. Default: runs/NAME-OF-FILE.")
-    ] = None,
+    ] = None
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw who holds which labels, as .png, .pdf or .svg.")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
-    as_json: AsJson = False,
-) -> None:
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False
+    processes: Annotated[
+        int | None, typer.Option(metavar="N", help="Train in N processes of this machine.", show_default=False)
+    ] = None
+    coordinator: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Where the first of several processes listens.", show_default=False),
+    ] = None
+    process_id: Annotated[
+        int | None, typer.Option(metavar="I", help="Which of several processes this is, from 0.", show_default=False)
+    ] = None
+    num_processes: Annotated[
+        int | None, typer.Option(metavar="N", help="How many processes there are.", show_default=False)
+    ] = None
+    connect_within: Annotated[
+        int, typer.Option(metavar="SECONDS", help="How long several processes look for each other.")
+    ] = CONNECT_WITHIN
+    as_json: AsJson = False
+
+
+@with_options
+def run(asked: Asked) -> None:
     """Train a network of models as an experiment file says.
 
     Ctrl-C writes a checkpoint; --resume goes on from it to the very same numbers. With secure noise there is neither.
@@ -43,7 +68,72 @@ def run(
         murmurcast run digits.toml --seeds 5 --set algorithm.name=mped2fl --out runs/rival
 
         murmurcast compare runs/digits runs/rival
+
+        murmurcast run large.toml --processes 2
     """
+    member = _member(asked)
+    if WATCHED in os.environ and member is not None:
+        from murmurcast.cli import _watched
+
+        _watched.begin(member)
+    elif member is not None or asked.processes is not None:
+        _start_processes(asked, member)
+        return
+    _run_here(asked)
+
+
+def _member(asked: Asked) -> Membership | None:
+    """Which of several processes this is, by its options or by what srun and mpirun say; None for one alone."""
+    member = by_hand(asked.coordinator, asked.process_id, asked.num_processes, asked.connect_within)
+    if asked.processes is None:
+        return member or by_launcher(os.environ, asked.connect_within)
+    _check.at_least(1, **{"--processes": asked.processes})
+    if member is not None:
+        raise Error(
+            "--processes starts all processes itself", hint="leave --coordinator and its kin out, or --processes"
+        )
+    return None
+
+
+def _start_processes(asked: Asked, member: Membership | None) -> None:
+    """Everything is checked here first, so that bad input is said once, and nothing is started for it."""
+    from murmurcast.cli import _processes
+
+    _, folder = _prepared(asked)
+    if member is not None:
+        code = _processes.run_one(member, _words(asked), folder)
+    else:
+        code = _processes.run_on_this_machine(asked.processes or 1, _words(asked), asked.connect_within, folder)
+    if code:
+        raise typer.Exit(code)
+
+
+def _words(asked: Asked) -> list[str]:
+    """The command again, for a process that trains, but for which process it is."""
+    valued = {"--seeds": asked.seeds, "--out": asked.out, "--figure": asked.figure}
+    flags = {"--resume": asked.resume, "--json": asked.as_json}
+    return [
+        str(asked.file),
+        *(word for setting in asked.sets or () for word in ("--set", setting)),
+        *(word for name, value in valued.items() if value is not None for word in (name, str(value))),
+        *(name for name, given in flags.items() if given),
+    ]
+
+
+def _prepared(asked: Asked) -> "tuple[Experiment, Path]":
+    """The experiment, and the folder it may write to."""
+    if asked.figure is not None:
+        require_figure(asked.figure)
+    changed = overrides(asked.sets) | ({} if asked.seeds is None else {"run.seeds": str(asked.seeds)})
+    experiment = _read(asked.file, changed, asked.resume)
+    folder = asked.out or Path("runs") / asked.file.stem
+    if (asked.process_id or 0) == 0:
+        _require_free(folder, experiment.as_toml(), asked.resume)
+    return experiment, folder
+
+
+def _run_here(asked: Asked) -> None:
+    """Trains in this process, alone or as one of several."""
     from rich.console import Console
     from rich.markup import escape
 
@@ -53,37 +143,51 @@ def run(
     from murmurcast.runs.folder_lock import locked
     from murmurcast.runs.result import require_folder
 
-    if figure is not None:
-        require_figure(figure)
-    changed = overrides(sets) | ({} if seeds is None else {"run.seeds": str(seeds)})
-    experiment = _read(file, changed, resume)
-    folder, text = out or Path("runs") / file.stem, experiment.as_toml()
-    _require_free(folder, text, resume)
+    experiment, folder = _prepared(asked)
+    text, resume = experiment.as_toml(), asked.resume
     console = Console(stderr=True)
     with console.status("reading the experiment") as status:
 
         def stage(words: str) -> None:
             status.update(escape(words))
 
-        problem, algorithm = experiment.build(file.parent, stage)
+        problem, algorithm = experiment.build(asked.file.parent, stage)
         require.require_planned_for(algorithm, problem)
         require.require_clip(problem, experiment.run.precision)
         secure.require(algorithm, problem, experiment.run.precision)
-        if figure is not None:
+        if asked.figure is not None:
             _require_labels(problem)
-        require_folder(folder)
-        if figure is not None:
-            _draw_partition(problem, figure)
+    if not _leads():
+        _train(experiment, algorithm, problem, folder, text, resume, console)
+        return
+    require_folder(folder)
+    if asked.figure is not None:
+        _draw_partition(problem, asked.figure)
     with locked(folder):
         _require_free(folder, text, resume)  # once more: another process may have been quicker
         require_space(folder, problem, seeds_of(experiment))
-        write_beginning(folder, experiment, file.parent)
-        if not as_json:
+        write_beginning(folder, experiment, asked.file.parent)
+        if not asked.as_json:
             from murmurcast.cli._run_text import show_beginning
 
             show_beginning(algorithm, problem, experiment.warnings)
         result = _train(experiment, algorithm, problem, folder, text, resume, console)
-    if as_json:
+    _show(asked, experiment, algorithm, problem, result, folder)
+
+
+def _leads() -> bool:
+    """Whether this process writes and speaks: of several, the first. A process alone need not ask JAX."""
+    if WATCHED not in os.environ:
+        return True
+    from murmurcast.engine.team import team
+
+    return team().leads
+
+
+def _show(
+    asked: Asked, experiment: "Experiment", algorithm: "Algorithm", problem: "Problem", result: "Outcome", folder: Path
+) -> None:
+    if asked.as_json:
         from murmurcast.cli._run_text import as_dict, diverged, warnings
 
         warned = [*experiment.warnings, *warnings(algorithm, problem), *diverged(result)]

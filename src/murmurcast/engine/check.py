@@ -94,7 +94,7 @@ def _require_round(algorithm: Algorithm, number: int, problem: Problem, state: A
     sent = _evaluated(
         algorithm,
         "send",
-        lambda: jax.eval_shape(lambda *given: node.transmit(one, *given), _constants(one.sending, dtype), state, drawn),
+        lambda: jax.eval_shape(lambda *given: node.transmit(one, *given), constants(one.sending, dtype), state, drawn),
     )
     carried = signal_shape(one.channel, problem.shape)
     if getattr(sent, "shape", None) != carried:
@@ -109,7 +109,7 @@ def _require_round(algorithm: Algorithm, number: int, problem: Problem, state: A
         "update",
         lambda: jax.eval_shape(
             lambda here, state, sent, heard: node.receive(one, here, state, sent, heard, local),
-            _constants(one.receiving, dtype),
+            constants(one.receiving, dtype),
             state,
             sent,
             heard,
@@ -132,7 +132,7 @@ def _drawn(algorithm: Algorithm, number: int, shape: Shape, dtype: Any) -> dict[
     }
 
 
-def _constants(tables: Any, dtype: Any) -> Any:
+def constants(tables: Any, dtype: Any) -> Any:
     """One node's entries of tables, by shape."""
     return jax.tree.map(lambda table: jax.ShapeDtypeStruct(np.shape(table)[2:], dtype), tables)
 

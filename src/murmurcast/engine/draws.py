@@ -1,7 +1,8 @@
 """The draws of a round: which key each has, and whose numbers it is drawn by."""
 
+import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -135,3 +136,55 @@ def draw_all(
         sign = own_pairs.sign if draw.opposite else jnp.abs(own_pairs.sign)
         drawn = drawn * sign[:, :, None, None].astype(dtype)
     return drawn if not source.epochs_ago else jnp.where(then >= 1, drawn, 0)
+
+
+class Drawn(NamedTuple):
+    """The draws of a round.
+
+    Attributes:
+        values: By name, [nodes, owners..., seeds, ...].
+        axes: By name, where behind the nodes the axis of seeds is.
+    """
+
+    values: dict[str, jax.Array]
+    axes: dict[str, int]
+
+
+def of_round(
+    algorithm: Algorithm, number: int, shape: tuple[int, ...], roots: jax.Array, own_pairs: Any, dtype: Any
+) -> "DrawRound":
+    """What draws a round for some nodes."""
+    gains, size = algorithm.setup.network.gains, math.prod(shape)
+
+    def draw(epoch: jax.Array, numbers: jax.Array, secret: jax.Array | None = None) -> Drawn:
+        values, axes = {}, {}
+        for name, source in sources(algorithm, number).items():
+            several = owners(source.draw, gains)
+            if source.draw.law == "discrete gaussian" and secret is not None:
+                found = secret
+            else:
+                found = draw_all(source, roots, epoch, numbers, (size, several, own_pairs), dtype)
+            values[name] = found.reshape(len(numbers), *several, len(roots), *shape)
+            axes[name] = len(several)
+        return Drawn(values, axes)
+
+    return draw
+
+
+class DrawRound(Protocol):
+    """Draws a round."""
+
+    def __call__(self, epoch: jax.Array, numbers: jax.Array, secret: jax.Array | None = None, /) -> Drawn:
+        """For the nodes of these numbers; `secret` are the integers of secure noise, which come from the host."""
+        ...
+
+
+def receiver_noise(shape: tuple[int, ...], number: int, roots: jax.Array, epoch: jax.Array, dtype: Any) -> Any:
+    """What receivers' own noise of a round is drawn with; meets `ReceiverNoise` of the channels."""
+
+    def of(receiver: jax.Array) -> jax.Array:
+        keys = noise.receiver_key(roots, epoch, number)
+        drawn = noise.coarse_normal(noise.stream(keys, math.prod(shape)), receiver, dtype)
+        return drawn.reshape(len(roots), *shape)
+
+    return of

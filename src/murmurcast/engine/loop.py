@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as Spec
 from jax.typing import DTypeLike
+from numpy.typing import NDArray
 
 from murmurcast.algorithms.base import Algorithm, Info, Local
 from murmurcast.channels.base import Moment
@@ -27,7 +28,7 @@ _MODELS_PER_EVALUATION = 16  # models that share one pass over the test part
 
 
 class Carry(NamedTuple):
-    """What goes from epoch to epoch; all arrays [nodes, seeds, ...].
+    """What goes from epoch to epoch; all arrays [nodes, seeds, ...], of JAX or, of a large network, of the host.
 
     Attributes:
         state: The algorithm's.
@@ -37,8 +38,8 @@ class Carry(NamedTuple):
     """
 
     state: Any
-    sent: jax.Array
-    loudest: jax.Array
+    sent: Any
+    loudest: Any
     info: Info
 
 
@@ -80,11 +81,35 @@ class Advance(Protocol):
         ...
 
 
-class Evaluate(Protocol):
-    """Looks at a run's models."""
+class Observe(Protocol):
+    """Looks at where a run has come to."""
 
-    def __call__(self, carry: Carry, /) -> "tuple[dict[str, jax.Array], dict[str, jax.Array]]":
-        """Metrics of every node [nodes, seeds], and of the mean model [seeds]."""
+    def __call__(self, carry: Carry, /) -> dict[str, NDArray[Any]]:
+        """Metrics by name: [evaluated nodes, seeds], or of the mean model [seeds]."""
+        ...
+
+
+class Keep(Protocol):
+    """Takes what a checkpoint must hold."""
+
+    def __call__(self, carry: Carry, /) -> list[NDArray[Any]]:
+        """Arrays of the host, whatever the number of devices or processes."""
+        ...
+
+
+class Restore(Protocol):
+    """Goes on from a checkpoint."""
+
+    def __call__(self, leaves: list[NDArray[Any]], /) -> Carry:
+        """The carry from what `Keep` took, on any number of devices or processes."""
+        ...
+
+
+class Published(Protocol):
+    """Takes what nodes may publish, at the end."""
+
+    def __call__(self, carry: Carry, /) -> NDArray[Any]:
+        """[nodes, seeds, ...]; the carry is used up."""
         ...
 
 
@@ -95,13 +120,21 @@ class Program(NamedTuple):
         given: What does not change.
         start: The first carry.
         advance: On by some epochs.
-        evaluate: Metrics of where it has come to.
+        observe: Metrics of where it has come to.
+        keep: What a checkpoint must hold.
+        restore: A carry from a checkpoint.
+        published: What nodes may publish.
+        evaluated: Numbers of the nodes that are evaluated.
     """
 
-    given: Given
+    given: Any
     start: Carry
     advance: Advance
-    evaluate: Evaluate
+    observe: Observe
+    keep: Keep
+    restore: Restore
+    published: Published
+    evaluated: NDArray[Any]
 
 
 class _Run(NamedTuple):
@@ -134,7 +167,7 @@ def program(
     advance = jax.shard_map(
         rounds, mesh=layout.mesh, in_specs=(specs, everything, Spec(), Spec()), out_specs=everything, check_vma=False
     )
-    test = jax.tree.map(lambda leaf: layout.put(_cast(leaf, dtype), Spec()), test_data)
+    test = jax.tree.map(lambda leaf: layout.put(cast(leaf, dtype), Spec()), test_data)
     evaluate = jax.jit(
         jax.shard_map(
             metrics,
@@ -150,7 +183,24 @@ def program(
         forward = _with_noise(this, rounds, (given, specs), first)
     else:
         forward = jax.jit(advance, donate_argnums=1).lower(given, first, np.int32(1), np.int32(2)).compile()
-    return Program(given, first, forward, lambda carry: evaluate(carry.state, test))
+    structure = jax.tree.structure(first)
+
+    def observe(carry: Carry) -> dict[str, NDArray[Any]]:
+        by_node, by_seed = evaluate(carry.state, test)
+        sent = {"sent_power": carry.sent, "loudest": carry.loudest}
+        found: dict[str, NDArray[Any]] = layout.take(by_node | sent | carry.info) | layout.take_by_seed(by_seed)
+        return found
+
+    return Program(
+        given=given,
+        start=first,
+        advance=forward,
+        observe=observe,
+        keep=lambda carry: jax.tree.leaves(layout.take(carry)),
+        restore=lambda leaves: layout.put_filled(jax.tree.unflatten(structure, leaves)),
+        published=lambda carry: layout.take(carry.state.published),
+        evaluated=np.arange(layout.nodes),
+    )
 
 
 def with_tables_of(algorithm: Algorithm, program: Program, layout: Layout, dtype: DTypeLike) -> Program:
@@ -160,9 +210,9 @@ def with_tables_of(algorithm: Algorithm, program: Program, layout: Layout, dtype
         wide = layout.by_row_and_node
         return jax.tree.map(
             lambda leaf: (
-                layout.put(_cast(leaf, dtype), Spec())
+                layout.put(cast(leaf, dtype), Spec())
                 if leaf.ndim == 1
-                else layout.put(_cast(layout.fill(leaf, axis=1), dtype), wide)
+                else layout.put(cast(layout.fill(leaf, axis=1), dtype), wide)
             ),
             tables,
         )
@@ -263,13 +313,14 @@ def _given(this: _Run, seeds: tuple[int, ...]) -> tuple[Given, Given]:
         if (same := (id(leaf), spec)) not in placed:  # once what several rounds share, such as a radio's trace
             if spec not in (Spec(), layout.by_seed):
                 leaf = layout.fill(leaf, axis=0 if spec == layout.by_node else 1)
-            placed[same] = layout.put(leaf if isinstance(leaf, jax.Array) else _cast(leaf, this.dtype), spec)
+            placed[same] = layout.put(leaf if isinstance(leaf, jax.Array) else cast(leaf, this.dtype), spec)
         return placed[same]
 
     return jax.tree.map(place, given, specs), specs
 
 
-def _cast(leaf: Any, dtype: DTypeLike) -> Any:
+def cast(leaf: Any, dtype: DTypeLike) -> Any:
+    """A leaf as an array of NumPy, its numbers of this kind where they are not whole."""
     array = np.asarray(leaf)
     return array.astype(dtype, copy=False) if np.issubdtype(array.dtype, np.floating) else array
 
@@ -302,7 +353,8 @@ def _one_round(
     one, fixed, problem = this.algorithm.rounds[number], given.rounds[number], this.problem
     epoch, numbers, block = when
     batch_keys = noise.at_node(noise.at_epoch(given.roots, Purpose.BATCH, epoch), numbers[:, None])
-    drawn, axes = _drawn(this, number, given, when, secret)
+    draw = draws.of_round(this.algorithm, number, problem.shape, given.roots, given.pairs, this.dtype)
+    drawn, axes = draw(epoch, numbers, secret)
     signal_axis, heard_axis = (int(several is not None) for several in (one.channel.signals, one.channel.neighbours))
 
     def transmit(here: Any, state: Any, drawn: dict[str, jax.Array]) -> jax.Array:
@@ -311,7 +363,7 @@ def _one_round(
     of_seeds = jax.vmap(transmit, in_axes=(None, 0, axes), out_axes=signal_axis)
     here = node.constants_at(fixed.sending, epoch, len(numbers))
     sent = jax.vmap(of_seeds)(here, state, drawn)
-    moment = Moment(epoch, numbers, _receiver_noise(this, number, given.roots, epoch))
+    moment = Moment(epoch, numbers, draws.receiver_noise(problem.shape, number, given.roots, epoch, this.dtype))
     lists, hear = one.channel.deliver(fixed.lists, sent, moment, this.layout.exchange)
 
     def receive(
@@ -329,34 +381,6 @@ def _one_round(
     here = node.constants_at(fixed.receiving, epoch, len(numbers))
     found: tuple[Any, Info, jax.Array] = _over_nodes(block, receive, (batch_keys, here, given.mine, state, sent, lists))
     return found
-
-
-def _drawn(
-    this: _Run, number: int, given: Given, when: tuple[jax.Array, jax.Array, int], secret: jax.Array | None
-) -> tuple[dict[str, jax.Array], dict[str, int]]:
-    """The draws of a round by name, [nodes, owners..., seeds, ...], and behind the nodes the axis of seeds in each."""
-    epoch, numbers, _ = when
-    gains, shape = this.algorithm.setup.network.gains, this.problem.shape
-    drawn, axes = {}, {}
-    for name, source in draws.sources(this.algorithm, number).items():
-        several = draws.owners(source.draw, gains)
-        if source.draw.law == "discrete gaussian" and secret is not None:
-            values = secret
-        else:
-            place = (this.problem.dim, several, given.pairs)
-            values = draws.draw_all(source, given.roots, epoch, numbers, place, this.dtype)
-        drawn[name] = values.reshape(len(numbers), *several, len(given.roots), *shape)
-        axes[name] = len(several)
-    return drawn, axes
-
-
-def _receiver_noise(this: _Run, number: int, roots: jax.Array, epoch: jax.Array) -> Any:
-    def of(receiver: jax.Array) -> jax.Array:
-        keys = noise.receiver_key(roots, epoch, number)
-        drawn = noise.coarse_normal(noise.stream(keys, this.problem.dim), receiver, this.dtype)
-        return drawn.reshape(len(roots), *this.problem.shape)
-
-    return of
 
 
 def _over_nodes(block: int, function: Any, arguments: tuple[Any, ...]) -> Any:

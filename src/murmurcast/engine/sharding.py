@@ -110,6 +110,25 @@ class Layout(NamedTuple):
         return -(-count // self.mesh.size) * self.mesh.size
 
 
+class Gathered(NamedTuple):
+    """Signals of all nodes on one device.
+
+    Attributes:
+        everybody: [all nodes, ...].
+    """
+
+    everybody: jax.Array
+
+    def at(self, numbers: jax.Array) -> jax.Array:
+        """[links, ...] of the senders with these numbers."""
+        return self.everybody[numbers]
+
+    def weighed(self, numbers: jax.Array, *weights: jax.Array) -> tuple[jax.Array, ...]:
+        """[...] weighed sums, of signals that are read once for all of them: what costs is memory."""
+        neighbours = self.everybody[numbers]
+        return tuple(jnp.tensordot(one, neighbours, axes=1) for one in weights)
+
+
 class Exchange(NamedTuple):
     """Between the shards of a layout."""
 
@@ -118,6 +137,10 @@ class Exchange(NamedTuple):
     def gather(self, values: jax.Array) -> jax.Array:
         """[all nodes, ...] from every device's own nodes."""
         return jax.lax.all_gather(values, "node", tiled=True) if self.layout.axis == "node" else values
+
+    def reach(self, values: jax.Array) -> "Gathered":
+        """Everybody's signals, from every device's own nodes."""
+        return Gathered(self.gather(values))
 
     def total(self, values: jax.Array) -> jax.Array:
         """The sum of [own nodes, ...] over all devices, fillers left out."""

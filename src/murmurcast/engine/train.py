@@ -8,8 +8,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from murmurcast.engine.loop import Carry, Program
-from murmurcast.engine.sharding import Layout
+from murmurcast.engine.loop import Program
 
 _CHUNK_SECONDS = 0.5  # between two looks at the clock: short enough for a progress bar and for Ctrl-C
 
@@ -58,22 +57,13 @@ def advance(program: Program, point: Point, goal: int) -> Point:
     return point._replace(epoch=last, carry=carry, seconds=point.seconds + taken, chunk=chunk)
 
 
-def evaluate(program: Program, layout: Layout, point: Point) -> Point:
+def evaluate(program: Program, point: Point) -> Point:
     """The point with one more record."""
-    by_node, by_seed = program.evaluate(point.carry)
-    sent = {"sent_power": point.carry.sent, "loudest": point.carry.loudest}
-    metrics = layout.take(by_node | sent | point.carry.info) | layout.take_by_seed(by_seed)
-    return point._replace(records=(*point.records, Record(point.epoch, point.seconds, metrics)))
+    found = Record(point.epoch, point.seconds, program.observe(point.carry))
+    return point._replace(records=(*point.records, found))
 
 
-def start_loss(program: Program, layout: Layout) -> float | None:
-    """The mean loss of all nodes' models before anything is learnt; None where it is not a number."""
-    by_node, _ = program.evaluate(program.start)
-    loss = float(layout.take(by_node["own_loss"]).mean())
+def start_loss(program: Program) -> float | None:
+    """The mean loss of all evaluated nodes' models before anything is learnt; None where it is not a number."""
+    loss = float(program.observe(program.start)["own_loss"].mean())
     return loss if math.isfinite(loss) else None
-
-
-def from_host(layout: Layout, like: Carry, leaves: list[NDArray[Any]]) -> Carry:
-    """A carry from the leaves that `Layout.take` gave, whatever the number of devices; `like` lends the structure."""
-    carry: Carry = layout.put_filled(jax.tree.unflatten(jax.tree.structure(like), leaves))
-    return carry

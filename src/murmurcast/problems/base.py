@@ -91,6 +91,22 @@ class Problem(Protocol):
         ...
 
 
+class SharesPool(Protocol):
+    """What a problem may offer besides, so that a large network holds its data once: places in a pool of examples."""
+
+    def pool(self) -> Data:
+        """All examples, whoever holds them: a pytree of arrays [examples, ...]."""
+        ...
+
+    def holdings(self) -> Data:
+        """Who holds which: a pytree of arrays [nodes, ...]."""
+        ...
+
+    def of_pool(self, pool: Data, held: Data) -> Data:
+        """What one node holds, as its entry of `local_data` would be."""
+        ...
+
+
 class KnownTheory(Protocol):
     """What a problem may offer besides, for whoever compares with theory."""
 

@@ -45,6 +45,32 @@ class Rows(NamedTuple):
     size: Leaf
 
 
+class Pool(NamedTuple):
+    """All examples, whoever holds them.
+
+    Attributes:
+        features: [examples, features].
+        targets: [examples] labels or values.
+        reach: [examples] the norm of an example's features as its gradient sees them.
+    """
+
+    features: Leaf
+    targets: Leaf
+    reach: Leaf
+
+
+class Holdings(NamedTuple):
+    """Which examples of a pool nodes hold.
+
+    Attributes:
+        rows: [nodes, rows] places in the pool, filled up with a node's own first.
+        size: [nodes] how many are held.
+    """
+
+    rows: Leaf
+    size: Leaf
+
+
 class TestPart(NamedTuple):
     """What models are evaluated on."""
 
@@ -162,6 +188,36 @@ class OnExamples(ABC):
         """The nearest point of Omega."""
         return self.omega.project(model)
 
+    @property
+    def constant(self) -> float:
+        """The value of the constant feature that an example's gradient also sees."""
+        return 0.0
+
+    @property
+    def rows_of_node(self) -> int:
+        """How many rows there are for the examples of a node, those that stay empty among them."""
+        return int(self.data.sizes.max())
+
+    def pool(self) -> Pool:
+        """All examples, once: nodes of a large network refer to them by their places."""
+        data = self.data.dataset
+        squares = np.einsum("nd,nd->n", data.features, data.features, dtype=np.float64) + self.constant**2
+        return Pool(data.features, data.targets, np.sqrt(squares))
+
+    def holdings(self) -> Holdings:
+        """Who holds which."""
+        sizes = self.data.sizes
+        first = np.array([rows[0] for rows in self.data.rows], np.int32)
+        rows = np.repeat(first[:, None], self.rows_of_node, axis=1)
+        rows[np.arange(rows.shape[1]) < sizes[:, None]] = np.concatenate(self.data.rows)
+        return Holdings(rows, sizes.astype(np.int32))
+
+    def of_pool(self, pool: Pool, held: Holdings) -> Rows:
+        """One node's examples, from the pool."""
+        present = (jnp.arange(len(held.rows)) < held.size).astype(pool.features.dtype)
+        features, targets, reach = (part[held.rows] for part in pool)
+        return Rows(features, None, targets, reach, present, held.size)
+
     def drawn(self, mine: Rows, key: jax.Array) -> tuple[Rows, jax.Array]:
         """The rows a node computes with in one epoch, and the fixed number it divides by."""
         if self.batch is None:
@@ -177,13 +233,8 @@ class OnExamples(ABC):
         return rows, jnp.asarray(self.batch, mine.features.dtype)
 
 
-def stacked(problem: OnExamples, constant: float) -> Rows:
-    """All nodes' examples, short nodes filled up with zeros.
-
-    Args:
-        problem: Who holds which, and whether all are used in every epoch.
-        constant: The value of the constant feature that an example's gradient also sees.
-    """
+def stacked(problem: OnExamples) -> Rows:
+    """All nodes' examples, short nodes filled up with zeros."""
     partition = problem.data
     data, sizes = partition.dataset, partition.sizes
     nodes, most = len(sizes), int(sizes.max())
@@ -200,7 +251,7 @@ def stacked(problem: OnExamples, constant: float) -> Rows:
         features[node, : len(rows)] = data.features[rows]
         targets[node, : len(rows)] = data.targets[rows]
         present[node, : len(rows)] = 1
-    squares = np.einsum("knd,knd->kn", features, features, dtype=np.float64) + constant**2
+    squares = np.einsum("knd,knd->kn", features, features, dtype=np.float64) + problem.constant**2
     columns = np.ascontiguousarray(features.transpose(0, 2, 1)) if problem.batch is None else None
     return Rows(features, columns, targets, np.sqrt(squares), present, sizes.astype(np.int32))
 

@@ -124,15 +124,19 @@ class Model(OnExamples):
 
     def local_data(self) -> Rows:
         """All nodes' examples, filled up to whole blocks, so that none is filled up in every epoch."""
-        rows = stacked(self, constant=0.0)._replace(columns=None)
-        if self.batch is not None:
-            return rows
-        missing = -rows.present.shape[1] % self._rows_per_block(rows.present.shape[1])
+        rows = stacked(self)._replace(columns=None)
+        missing = self.rows_of_node - rows.present.shape[1]
 
         def filled(leaf: Any) -> Any:
             return np.pad(leaf, [(0, 0), (0, missing), *[(0, 0)] * (leaf.ndim - 2)]) if leaf.ndim > 1 else leaf
 
         return jax.tree.map(filled, rows) if missing else rows
+
+    @property
+    def rows_of_node(self) -> int:
+        """As many as the largest node has, and of full batches as many as whole blocks have."""
+        most = int(self.data.sizes.max())
+        return most if self.batch is not None else most + -most % self._rows_per_block(most)
 
     def test_data(self) -> TestPart:
         """The test part."""

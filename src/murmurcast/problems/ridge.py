@@ -46,7 +46,7 @@ class RidgeRegression(OnExamples):
 
     def local_data(self) -> Rows:
         """All nodes' examples."""
-        return stacked(self, constant=0.0)
+        return stacked(self)
 
     def test_data(self) -> RidgeTest:
         """The test part, and the optimum."""

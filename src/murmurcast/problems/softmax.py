@@ -50,8 +50,13 @@ class SoftmaxRegression(OnExamples):
         return int(self.data.dataset.classes or 0), self.data.dataset.features.shape[1] + 1
 
     def local_data(self) -> Rows:
-        """All nodes' examples; an example's gradient sees a constant feature, the bias."""
-        return stacked(self, constant=self.bias)
+        """All nodes' examples."""
+        return stacked(self)
+
+    @property
+    def constant(self) -> float:
+        """The bias."""
+        return self.bias
 
     def test_data(self) -> TestPart:
         """The test part."""

@@ -261,11 +261,13 @@ def _own_models(run: Result) -> Table:
 def _by_node(run: Result, model: str, title: str, columns: "list[_Column]", note: str) -> Table:
     """A row for every node; of a large network, for those whose models of this kind are worst."""
     kind = shared_kinds([run])[0]
-    order: Sequence[int] = range(ledger.nodes(run))
+    order: Sequence[int] = np.asarray(run.metrics["node"]).tolist()
     if len(order) > _ROWS_UP_TO:
         final = run.final(f"{model}_{kind}").mean(axis=0)
-        order = np.argsort(-final if kind != "accuracy" else final, kind="stable")[:_WORST].tolist()
-        note = f"The {_WORST} nodes of {ledger.nodes(run)} with the worst {model} {kind}. {note}"
+        worst = np.argsort(-final if kind != "accuracy" else final, kind="stable")[:_WORST]
+        sample = "" if len(order) == ledger.nodes(run) else f" among the {len(order)} that were evaluated"
+        note = f"The {_WORST} nodes of {ledger.nodes(run)} with the worst {model} {kind}{sample}. {note}"
+        order = [order[place] for place in worst]
     names = dict(enumerate(run.node_names))
     rows: list[Row] = [(names.get(node, str(node)), *(_entry(column, node) for column in columns)) for node in order]
     return Table(title, ("node", *(column.heading for column in columns)), tuple(rows), note)
@@ -302,7 +304,9 @@ def _columns(run: Result) -> list[_Column]:
 
 
 def _metric(run: Result, name: str) -> _Column:
-    return _Column(_words(name), run.final(name).mean(axis=0), "{:.4f}".format)
+    values = np.full(ledger.nodes(run), np.nan)
+    values[np.asarray(run.metrics["node"])] = run.final(name).mean(axis=0)
+    return _Column(_words(name), values, "{:.4f}".format)
 
 
 def _entry(column: _Column, node: int) -> Cell:

@@ -72,8 +72,9 @@ class Labelled(NamedTuple):
 
     def to_csv(self) -> bytes:
         """One line for every combination of labels; where that would be too many to read, means over nodes."""
-        few = math.prod(self.sizes.values()) <= MAX_TABLE_LINES
-        shown = self if few else from_xarray(self.to_xarray().mean("node"))
+        nodes = [axis for axis in self.sizes if axis not in ("seed", "epoch")]
+        few = math.prod(self.sizes.values()) <= MAX_TABLE_LINES and len(nodes) < 2
+        shown = self if few else from_xarray(self.to_xarray().mean(nodes))
         columns = [shown._column(Variable((name,), shown.coordinates[name])) for name in shown.sizes]
         columns += [shown._column(variable) for variable in shown.variables.values()]
         text = io.StringIO()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
@@ -30,13 +31,20 @@ from murmurcast.problems.trust import data_facts
 from murmurcast.runs.labelled import Labelled, Variable
 from murmurcast.runs.radio_use import RadioUse, radio_use
 from murmurcast.runs.result import LEDGER_FORMAT, hash_of_start
+from murmurcast.runs.validate import SENDER
 
 Precision = Literal["float32", "float64"]
 
 
-def metrics(algorithm: Algorithm, seeds: tuple[int, ...], records: list[tuple[Record, ...]]) -> Labelled:
-    """All records, group of seeds by group, as one labelled set [seed, epoch, node]."""
+def metrics(
+    algorithm: Algorithm, seeds: tuple[int, ...], records: list[tuple[Record, ...]], nodes: NDArray[Any]
+) -> Labelled:
+    """All records, group of seeds by group, as one labelled set [seed, epoch, node] of the nodes that were evaluated.
+
+    Where these are a sample, what was sent is [seed, epoch, sender] of all nodes.
+    """
     power = algorithm.setup.network.power
+    everybody = "node" if len(nodes) == len(power) else SENDER
     variables: dict[str, Variable] = {}
     for name, example in records[0][0].metrics.items():
         stacked = np.stack(
@@ -45,18 +53,21 @@ def metrics(algorithm: Algorithm, seeds: tuple[int, ...], records: list[tuple[Re
         if example.ndim == 1:
             variables[name] = Variable(("seed", "epoch"), stacked.T)
         elif name == "loudest":
-            variables[name] = Variable(("seed", "node"), (stacked[-1] / power[:, None]).T)
+            variables[name] = Variable(("seed", everybody), (stacked[-1] / power[:, None]).T)
+        elif name == "sent_power":
+            variables[name] = Variable(
+                ("seed", "epoch", everybody), (stacked / power[None, :, None]).transpose(2, 0, 1)
+            )
         else:
-            scaled = stacked / power[None, :, None] if name == "sent_power" else stacked
-            variables[name] = Variable(("seed", "epoch", "node"), scaled.transpose(2, 0, 1))
+            variables[name] = Variable(("seed", "epoch", "node"), stacked.transpose(2, 0, 1))
     epochs = np.array([record.epoch for record in records[0]])
     seconds = np.sum([[record.seconds for record in group] for group in records], axis=0)
     variables["channel_uses"] = Variable(("epoch",), epochs * algorithm.channel_uses)
     variables["seconds"] = Variable(("epoch",), seconds)
     if (taken := _over_radio(algorithm)) is not None:
         variables["air_seconds"] = Variable(("epoch",), taken.seconds_until(epochs))
-        variables["joules"] = Variable(("epoch", "node"), taken.joules_until(epochs))
-    labels = {"seed": np.array(seeds), "epoch": epochs, "node": np.arange(len(power))}
+        variables["joules"] = Variable(("epoch", everybody), taken.joules_until(epochs))
+    labels = {"seed": np.array(seeds), "epoch": epochs, "node": nodes} | {everybody: np.arange(len(power))}
     return Labelled(variables, labels, {"algorithm": algorithm.name})
 
 

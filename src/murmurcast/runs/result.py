@@ -130,7 +130,9 @@ class Result:
             accuracy, distance to the optimum, as the problem has them) and `sent_power` (energy sent over budget).
             [seed, epoch]: `mean_*` of the mean of all own models, and `consensus_error`. [epoch]: `channel_uses`,
             `seconds`. [seed, node]: `loudest`, the largest `sent_power` of all epochs. Over a radio also `air_seconds`
-            [epoch], with the radio's `compute_seconds`, and `joules` [epoch, node], both so far.
+            [epoch], with the radio's `compute_seconds`, and `joules` [epoch, node], both so far. Of more than 1,024
+            nodes a sample of 256 is evaluated: `node` has their numbers, and `sent_power`, `loudest` and `joules` have
+            all nodes, along `sender`.
         ledger: What was sent, by which rule: every constant that the engine was given.
         published: [seed, node, ...] the models that nodes may publish.
         info: Names, seeds, versions, duration and kind of machine; what `run.json` holds.

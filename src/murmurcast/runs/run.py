@@ -1,6 +1,5 @@
 """Runs an algorithm on a problem for several seeds, and makes a result of it."""
 
-import os
 import signal
 import threading
 import time
@@ -19,18 +18,18 @@ from murmurcast import _check
 from murmurcast._progress import quiet
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.early_end import with_ends
-from murmurcast.engine import loop, secure, sharding, train
+from murmurcast.engine import large, loop, observe, secure, sharding, train
+from murmurcast.engine.team import team
 from murmurcast.engine.train import Point, Record
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
 from murmurcast.runs import checkpoint, commitment, record
 from murmurcast.runs.checkpoint import Checkpoint
 from murmurcast.runs.folder_lock import locked
+from murmurcast.runs.memory import enough_memory, seed_groups
 from murmurcast.runs.record import Precision
 from murmurcast.runs.require import require_clip, require_one_go, require_planned_for, require_settings
 from murmurcast.runs.result import CHECKPOINT, Outcome, Result, require_folder, require_unused
-
-_MODEL_COPIES = 8  # of all models that a run holds at once, at most
 
 
 class Progress(Protocol):
@@ -145,9 +144,11 @@ def outcome(
     require_clip(problem, precision)
     secure.require(algorithm, problem, precision)
     require_one_go(algorithm.setup.budget.noise_source, seeds, watch.resume, watch.checkpoint_every)
+    large.require_processes(algorithm, problem)
+    leads = team().leads
     kept = _place_of_checkpoint(algorithm, watch)
     begun = time.perf_counter()
-    ours = nullcontext() if watch.folder is None else locked(Path(watch.folder))
+    ours = locked(Path(watch.folder)) if watch.folder is not None and leads else nullcontext()
     with ours, jax.enable_x64(precision == "float64"), _delayed_interrupt() as interrupted:
         key = _key_of_data(algorithm, problem, watch)
         # Reading all the data takes a second or two: only a run that keeps or finds a checkpoint does.
@@ -157,29 +158,51 @@ def outcome(
         )
         told = (watch.on_progress, watch.on_evaluation)
         job = _Job(algorithm, problem, np.dtype(precision), ticks, kept, fingerprint, interrupted, *told)
-        finished, compiling, start_loss = _train_all(job, seeds, watch.resume)
+        with enough_memory(), others_there():
+            finished, compiling, start_loss = _train_all(job, seeds, watch.resume)
         seconds = {
             "compiling": round(compiling, 3),
             "training": round(sum(group.records[-1].seconds for group in finished), 3),
             "all": round(time.perf_counter() - begun, 3),
         }
+        in_blocks = large.suits(algorithm, problem)
+        evaluated = observe.evaluated_nodes(problem.nodes) if in_blocks else np.arange(problem.nodes)
         finished_run = Outcome(
-            metrics=record.metrics(algorithm, seeds, [group.records for group in finished]),
+            metrics=record.metrics(algorithm, seeds, [group.records for group in finished], evaluated),
             ledger=record.ledger(algorithm, problem, seeds, precision),
-            published=np.concatenate([group.published for group in finished], axis=1).swapaxes(0, 1),
+            published=_joined([group.published for group in finished]).swapaxes(0, 1),
             info=record.info(algorithm, problem, watch.name or algorithm.name, seeds, precision)
             | {"start_loss": start_loss, "seconds": seconds, "data_commitment": commitment.commitment(problem, key)},
             experiment=watch.experiment,
             data_key=key,
         )
-        if watch.folder is not None:
+        if watch.folder is not None and leads:
             finished_run.save(watch.folder)
     return finished_run
 
 
+@contextmanager
+def others_there() -> Iterator[None]:
+    """Where a process of several can no longer reach the others, it says so, whatever JAX calls it."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as problem:
+        if team().size == 1 or "RESOURCE_EXHAUSTED" in str(problem):
+            raise
+        raise Error(
+            f"process {team().rank} of {team().size} lost the others, and with them the run",
+            hint="go on from the last checkpoint with --resume, on any number of processes; without one, start again",
+        ) from None
+
+
+def _joined(groups: list[NDArray[Any]]) -> NDArray[Any]:
+    """[nodes, seeds, ...]; one group, as large networks have it, is not copied."""
+    return groups[0] if len(groups) == 1 else np.concatenate(groups, axis=1)
+
+
 def _key_of_data(algorithm: Algorithm, problem: Problem, watch: RunOptions) -> str:
     """Of the commitment to the data; a run that goes on has the data it began with. With secure noise none does."""
-    if watch.folder is None or secure.is_secure(algorithm.setup):
+    if watch.folder is None or secure.is_secure(algorithm.setup) or not team().leads:
         return commitment.new_key()
     return commitment.begin(Path(watch.folder), problem, resume=watch.resume)
 
@@ -238,20 +261,28 @@ class _Job(NamedTuple):
 def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> tuple[list[_Finished], float, float | None]:
     """All seeds, group after group, a group being what memory has room for; seconds of setting up; the start's loss."""
     stopped = _stopped_at(job) if resume else None
-    groups = _cut(seeds, stopped.groups if stopped else _fitting(job, len(seeds)))
+    groups = _cut(seeds, stopped.groups if stopped else seed_groups(job.algorithm, job.problem, job.dtype, len(seeds)))
     finished = [_Finished(*done) for done in stopped.finished] if stopped else []
     compiling, start_loss = 0.0, None
     for number, group in enumerate(groups[len(finished) :], start=len(finished)):
-        layout = sharding.layout(job.problem.nodes, len(group), _bytes(job))
         begun = time.perf_counter()
-        program = loop.program(job.algorithm, job.problem, layout, group, job.dtype)
-        start_loss = start_loss or train.start_loss(program, layout)
+        program = _program(job, group)
+        start_loss = start_loss or train.start_loss(program)
         compiling += time.perf_counter() - begun
         point = Point(0, program.start)
         if stopped is not None and number == len(stopped.finished):
-            point = stopped.point._replace(carry=train.from_host(layout, program.start, stopped.point.carry))
-        finished.append(_train_group(job, program, layout, point, finished, groups))
+            point = stopped.point._replace(carry=program.restore(stopped.point.carry))
+            stopped = stopped._replace(point=Point(0, None))  # a large network's models: not twice longer than needed
+        finished.append(_train_group(job, program, point, finished, groups))
     return finished, compiling, start_loss
+
+
+def _program(job: _Job, seeds: tuple[int, ...]) -> loop.Program:
+    """In blocks where the network is large, else one compiled loop over everybody."""
+    if large.suits(job.algorithm, job.problem):
+        return large.program(job.algorithm, job.problem, seeds, job.dtype)
+    layout = sharding.layout(job.problem.nodes, len(seeds), _bytes(job))
+    return loop.program(job.algorithm, job.problem, layout, seeds, job.dtype)
 
 
 def _stopped_at(job: _Job) -> Checkpoint | None:
@@ -270,7 +301,6 @@ def _stopped_at(job: _Job) -> Checkpoint | None:
 def _train_group(
     job: _Job,
     program: loop.Program,
-    layout: sharding.Layout,
     point: Point,
     finished: list[_Finished],
     groups: list[tuple[int, ...]],
@@ -280,38 +310,26 @@ def _train_group(
     while point.epoch < job.ticks.epochs:
         point = train.advance(program, point, job.ticks.next_after(point.epoch))
         if job.ticks.evaluates(point.epoch):
-            point = train.evaluate(program, layout, point)
+            point = train.evaluate(program, point)
             job.on_evaluation(done + point.epoch, _latest(point))
         job.on_progress(done + point.epoch, of, _latest(point))
-        stop = job.interrupted()
+        point, stop = _agreed(point, job.interrupted())
         if job.kept is not None and (stop or job.ticks.keeps(point.epoch)):
-            kept = point._replace(carry=layout.take(point.carry))
-            checkpoint.save(job.kept, Checkpoint(job.fingerprint(), tuple(map(len, groups)), tuple(finished), kept))
+            kept = point._replace(carry=program.keep(point.carry))
+            if team().leads:
+                sizes = tuple(map(len, groups))
+                checkpoint.save(job.kept, Checkpoint(job.fingerprint(), sizes, tuple(finished), kept))
         if stop:
             raise KeyboardInterrupt
-    return _Finished(point.records, layout.take(point.carry.state.published))
+    return _Finished(point.records, program.published(point.carry))
 
 
-def _fitting(job: _Job, seeds: int) -> tuple[int, ...]:
-    """Sizes of as few groups as memory allows, nearly the same."""
-    available = _free_memory()
-    channels = [one.channel for one in job.algorithm.rounds]
-    signals = max(max(channel.signals or 1, channel.neighbours or 1) for channel in channels)
-    models = job.problem.nodes * job.problem.dim * job.dtype.itemsize * signals
-    if 3 * models > available:
-        raise Error(
-            f"one seed needs at least {3 * models / 2**30:.1f} GiB, and {available / 2**30:.1f} are free",
-            hint="use fewer nodes, or an algorithm that multicasts" if signals > 1 else "use fewer nodes or features",
-        )
-    most = max(1, int(available / 2 // (_MODEL_COPIES * models)))
-    return tuple(len(group) for group in np.array_split(np.arange(seeds), -(-seeds // most)))
-
-
-def _free_memory() -> int:
-    """Bytes; 4 GiB where the system does not say."""
-    if "SC_AVPHYS_PAGES" not in getattr(os, "sysconf_names", {}):
-        return 4 * 2**30
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def _agreed(point: Point, stop: bool) -> tuple[Point, bool]:
+    """How far to go next and whether to stop, the same at all processes: each has a clock of its own."""
+    if team().size == 1:
+        return point, stop
+    wishes = team().gather(np.array([point.chunk, stop], np.int32))
+    return point._replace(chunk=int(wishes[0, 0])), bool(wishes[:, 1].any())
 
 
 def _cut(seeds: tuple[int, ...], sizes: tuple[int, ...]) -> list[tuple[int, ...]]:

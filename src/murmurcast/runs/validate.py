@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LARGEST_SEED = 2**32 - 1  # a key has 32 bits for it
 LARGEST_NUMBER = 1e100  # of a constant in a ledger: beyond, squares and products leave the numbers
 _BY_NODE = ("seed", "epoch", "node")
+SENDER = "sender"  # the axis of all nodes, where the metrics of models are of a sample of them
 SHAPES = {
     "own_loss": _BY_NODE,
     "published_loss": _BY_NODE,
@@ -141,16 +142,19 @@ def require_info(info: dict[str, Any]) -> None:
 
 def require_metrics(metrics: "xr.Dataset", info: dict[str, Any]) -> None:
     """All metrics are there for every seed and node, in the order of epochs."""
-    epochs = _coordinate(metrics, "epoch")
-    for name, count in (("seed", len(info["seeds"])), ("node", info["problem"]["nodes"])):
+    epochs, everybody = _coordinate(metrics, "epoch"), _axis_of_all(metrics)
+    for name, count in (("seed", len(info["seeds"])), (everybody, info["problem"]["nodes"])):
         labels = _coordinate(metrics, name)
         expected = info["seeds"] if name == "seed" else range(len(labels))  # not range(count), which a file may inflate
         if len(labels) != count or labels.tolist() != list(expected):
             raise Unsound(f"the metrics are of other {name}s than run.json says")
+    sample = _coordinate(metrics, "node")
+    if not len(sample) or sample[0] < 0 or sample[-1] >= info["problem"]["nodes"] or (np.diff(sample) <= 0).any():
+        raise Unsound("the metrics are of no nodes, or not in their order")
     if not len(epochs) or epochs[0] < 1 or epochs[-1] > info["epochs"] or (np.diff(epochs) <= 0).any():
         raise Unsound("the metrics are of no epochs, or not in their order")
     metric_names = {str(name): _BY_NODE for name in metrics if str(name).startswith(("own_", "published_"))}
-    for name, dims in (SHAPES | metric_names).items():
+    for name, dims in (SHAPES | _of_all(everybody) | metric_names).items():
         if name not in metrics or metrics[name].dims != dims or metrics[name].dtype.kind not in "fiu":
             raise Unsound(f"the metrics have no {name}, or not one for every {' and '.join(dims)}")
     for name in metric_names:
@@ -159,6 +163,16 @@ def require_metrics(metrics: "xr.Dataset", info: dict[str, Any]) -> None:
             raise Unsound(f"the metrics have {name} of one model only")
     if not _rises(np.asarray(metrics["channel_uses"])):
         raise Unsound("the metrics have channel_uses that are no counts")
+
+
+def _axis_of_all(metrics: "xr.Dataset") -> str:
+    """Along which all nodes are: that of the nodes that were evaluated, unless these are a sample."""
+    return SENDER if SENDER in metrics.sizes else "node"
+
+
+def _of_all(everybody: str) -> dict[str, tuple[str, ...]]:
+    """Shapes of what is said of all nodes."""
+    return {"sent_power": ("seed", "epoch", everybody), "loudest": ("seed", everybody)}
 
 
 def require_ledger(ledger: "xr.Dataset", info: dict[str, Any]) -> None:
@@ -187,15 +201,15 @@ def require_ledger(ledger: "xr.Dataset", info: dict[str, Any]) -> None:
 
 def require_radio(metrics: "xr.Dataset", ledger: "xr.Dataset") -> None:
     """Time and energy over a radio are those of the ledger's epochs, as many as have passed; else there are none."""
-    name = radio_round(ledger.attrs)
+    name, shapes = radio_round(ledger.attrs), RADIO_METRICS | {"joules": ("epoch", _axis_of_all(metrics))}
     if name is None:
-        for metric, dims in RADIO_METRICS.items():
+        for metric, dims in shapes.items():
             if metric in metrics and metrics[metric].dims == dims:
                 raise Unsound(f"the metrics have {metric}, and the ledger no radio")
         return
     used, epochs = _radio(ledger, name), np.asarray(metrics["epoch"])
     expected = {"air_seconds": used.seconds_until(epochs), "joules": used.joules_until(epochs)}
-    for metric, dims in RADIO_METRICS.items():
+    for metric, dims in shapes.items():
         if metric not in metrics or metrics[metric].dims != dims or metrics[metric].dtype.kind != "f":
             raise Unsound(f"the metrics have no {metric}, or not one for every {' and '.join(dims)}")
         if not np.allclose(np.asarray(metrics[metric]), expected[metric], rtol=_SAME, atol=0):

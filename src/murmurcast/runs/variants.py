@@ -49,11 +49,11 @@ def trainer(problem: Problem, seeds: tuple[int, ...]) -> Train:
         if not has_numbers:
             compiled[key] = known
         program = loop.with_tables_of(algorithm, known.program, known.layout, _DTYPE)
-        start = train.from_host(known.layout, known.program.start, known.start)
+        start = known.program.restore(known.start)
         point = train.Point(0, start)
         while point.epoch < algorithm.epochs:
             point = train.advance(program, point, algorithm.epochs)
-        metrics = train.evaluate(program, known.layout, point).records[-1].metrics
+        metrics = train.evaluate(program, point).records[-1].metrics
         return {name: np.asarray(values, np.float64).T for name, values in metrics.items() if values.ndim == 2}
 
     return train_one
@@ -68,7 +68,7 @@ def _compile(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...]) -> 
     size = problem.nodes * (problem.bytes_per_gradient + problem.dim * _DTYPE.itemsize)
     layout = sharding.layout(problem.nodes, len(seeds), size)
     program = loop.program(algorithm, problem, layout, seeds, _DTYPE)
-    return _Compiled(program, layout, jax.tree.leaves(layout.take(program.start)))
+    return _Compiled(program, layout, program.keep(program.start))
 
 
 def _shape(algorithm: Algorithm) -> tuple[object, ...]:

@@ -1,0 +1,308 @@
+"""Rounds of a large network: in place, block of nodes by block, and over several processes where there are some.
+
+All models of a network lie in one array for each leaf of the state. In every round nodes send, hear and update in turn,
+each phase over all nodes before the next begins: what is sent is written where the update reads nothing more, and so is
+what is heard, so that Algorithm 1 needs room for two models of every node, and no more. The numbers are the same to the
+bit however many threads and processes there are.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from murmurcast._threads import over_cores
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.channels.base import is_heard_in_blocks
+from murmurcast.engine import buffers, check, draws, node, noise, secure
+from murmurcast.engine.buffers import Buffer, Use
+from murmurcast.engine.compile_cache import use_compile_cache
+from murmurcast.engine.loop import Carry, Program, cast
+from murmurcast.engine.noise import Purpose
+from murmurcast.engine.numbering import Numbering, numbering
+from murmurcast.engine.observe import Observer, in_precision_of
+from murmurcast.engine.phases import Block, Fixed, Phases, phases
+from murmurcast.engine.team import Team, team
+from murmurcast.errors import Error
+from murmurcast.problems.base import Problem
+from murmurcast.problems.trust import clips_as_proved
+
+FEWEST_NODES = 256  # from which on a sparse network goes in blocks
+_MOST_LINKS = 0.2  # of all pairs: from there on a matrix product is quicker
+_BLOCK_BYTES = 4 * 2**20  # of one block's models
+
+
+class Piece(NamedTuple):
+    """A block of every round, and how many of its nodes count.
+
+    Attributes:
+        nodes: The last piece is filled up with copies of its last node, whose results nobody reads.
+        sending: By round, with the constants of what is sent.
+        receiving: By round, with those of what is made of what is heard.
+    """
+
+    nodes: int
+    sending: tuple[Block, ...]
+    receiving: tuple[Block, ...]
+
+    @property
+    def rows(self) -> slice:
+        """Where its nodes are."""
+        start = int(self.sending[0].start)
+        return slice(start, start + self.nodes)
+
+
+class _Run(NamedTuple):
+    """A run: what is compiled, what does not change, and the room for what does.
+
+    Attributes:
+        phases: Of every round.
+        uses: What every round's update does with a state.
+        fixed: The same for all blocks.
+        pieces: Of this process.
+        numbering: Who is where.
+        team: Who trains together.
+        state: Rows of every leaf, as buffers.
+        spare: Rows for signals, where some round finds no room for them in the state.
+    """
+
+    phases: tuple[Phases, ...]
+    uses: tuple[Use, ...]
+    fixed: Fixed
+    pieces: tuple[Piece, ...]
+    numbering: Numbering
+    team: Team
+    state: Any
+    spare: Buffer | None
+
+
+def suits(algorithm: Algorithm, problem: Problem) -> bool:
+    """Whether a run goes in blocks: the network is large and sparse, or there are several processes."""
+    if why_not(algorithm):
+        return False
+    links = max(one.channel.gains.nnz for one in algorithm.rounds)  # type: ignore[attr-defined]
+    large = problem.nodes >= FEWEST_NODES and links < _MOST_LINKS * problem.nodes**2
+    return large or jax.process_count() > 1
+
+
+def why_not(algorithm: Algorithm) -> str:
+    """Why a method cannot go in blocks, nor over several processes; empty where it can."""
+    if secure.is_secure(algorithm.setup):
+        return "secure noise is drawn in one process"
+    kinds = [one.channel.kind for one in algorithm.rounds if not is_heard_in_blocks(one.channel)]
+    return f'what goes over the channel "{kinds[0]}" is not heard node by node' if kinds else ""
+
+
+def require_processes(algorithm: Algorithm, problem: Problem) -> None:
+    """What several processes need of a run."""
+    processes = jax.process_count()
+    if processes == 1:
+        return
+    if reason := why_not(algorithm):
+        raise Error(f"{algorithm.name} does not run over several processes: {reason}", hint="run it in one process")
+    if processes > problem.nodes:
+        raise Error(
+            f"there are {processes} processes for {problem.nodes} nodes",
+            hint=f"start at most {problem.nodes}: every process holds some node",
+        )
+
+
+def copies_of_models(algorithm: Algorithm, problem: Problem, dtype: DTypeLike) -> int:
+    """How many arrays of the size of all models a run needs."""
+    leaves = jax.tree.leaves(check.first_state(algorithm, problem, dtype).state)
+    uses = (_use(algorithm, number, problem, dtype) for number in range(len(algorithm.rounds)))
+    return len(leaves) + any(not use.has_room for use in uses)
+
+
+def program(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtype: DTypeLike) -> Program:
+    """A run in blocks."""
+    use_compile_cache()
+    fitting = check.require_fitting(algorithm, problem, problem.test_data(), dtype)
+    this = _run(algorithm, problem, seeds, np.dtype(dtype))
+    _begin(this, algorithm, problem, fitting)
+    _compile(this)
+    nothing = np.zeros((len(this.numbering.own), len(seeds)), dtype)
+    arrays = jax.tree.map(lambda one: one.array, this.state, is_leaf=_is_buffer)
+    start = Carry(arrays, nothing, nothing.copy(), {name: nothing.copy() for name in fitting.info})
+
+    def advance(given: Any, carry: Carry, first: np.int32, stop: np.int32) -> Carry:  # noqa: ARG001
+        for epoch in range(int(first), int(stop)):
+            sent = [_round(this, number, carry.info, np.int32(epoch)) for number in range(len(this.phases))]
+            energy = reduce(np.maximum, sent)
+            carry = carry._replace(sent=energy, loudest=np.maximum(carry.loudest, energy))
+        return carry
+
+    seen = Observer(problem=problem, numbering=this.numbering, team=this.team, dtype=np.dtype(dtype))
+    return Program(
+        given=None,
+        start=start,
+        advance=advance,
+        observe=seen.metrics,
+        keep=seen.keep,
+        restore=lambda leaves: seen.restore(start, leaves),
+        published=seen.published,
+        evaluated=seen.sample,
+    )
+
+
+def _run(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtype: "np.dtype[Any]") -> _Run:
+    together = team()
+    hearing: Any = reduce(lambda one, other: one + other, [one.channel.gains for one in algorithm.rounds])  # type: ignore[attr-defined]
+    found = numbering(csr_array(hearing), together.size, together.rank)
+    _require_same_parts(together, found)
+    pooled = clips_as_proved(problem) and hasattr(problem, "pool")
+    pool = jax.tree.map(lambda leaf: jnp.asarray(cast(leaf, dtype)), problem.pool()) if pooled else None  # type: ignore[attr-defined]
+    held = jax.tree.map(lambda leaf: cast(leaf, dtype), problem.holdings() if pooled else problem.local_data())  # type: ignore[attr-defined]
+    rounds = range(len(algorithm.rounds))
+    uses = tuple(_use(algorithm, number, problem, dtype) for number in rounds)
+    room = (found.rows, len(seeds))
+    shapes = check.first_state(algorithm, problem, dtype).state
+    return _Run(
+        tuple(phases(algorithm, number, problem, dtype) for number in rounds),
+        uses,
+        Fixed(jnp.asarray(noise.roots(seeds)), pool, jnp.asarray(found.row_of())),
+        tuple(_pieces(algorithm, found, held, _nodes_per_block(problem, len(seeds), dtype), dtype)),
+        found,
+        together,
+        jax.tree.map(lambda leaf: buffers.buffer((*room, *leaf.shape), dtype), shapes),
+        None if all(use.has_room for use in uses) else buffers.buffer((*room, *problem.shape), dtype),
+    )
+
+
+def _require_same_parts(together: Team, found: Numbering) -> None:
+    """All processes must share the network out alike, or they would wait for rows that nobody sends."""
+    digest = hashlib.sha256(b"".join(np.concatenate([part, [-1]]).tobytes() for part in found.parts)).digest()
+    if not together.same_everywhere(np.frombuffer(digest, np.int32)):
+        raise Error(
+            "the processes share the network out differently",
+            hint="give all of them the same experiment and the same packages: pymetis on all machines, or on none",
+        )
+
+
+def _nodes_per_block(problem: Problem, seeds: int, dtype: "np.dtype[Any]") -> int:
+    """The same whatever the number of processes, so that all of them run the same programs."""
+    fit = _BLOCK_BYTES // (problem.dim * seeds * dtype.itemsize)
+    return max(2, min(fit, -(-problem.nodes // 2)))
+
+
+def _pieces(algorithm: Algorithm, found: Numbering, held: Any, size: int, dtype: "np.dtype[Any]") -> Iterator[Piece]:
+    pairs = draws.pairs(algorithm)
+    for start in range(0, len(found.own), size):
+        numbers = found.own[start : start + size]
+        filled = np.pad(numbers, (0, size - len(numbers)), mode="edge")
+        yield Piece(len(numbers), *_blocks(algorithm, (start, filled), _of_nodes((held, pairs), filled, dtype), dtype))
+
+
+def _of_nodes(tree: Any, numbers: NDArray[Any], dtype: "np.dtype[Any]") -> Any:
+    return jax.tree.map(lambda leaf: cast(leaf[numbers], dtype), tree)
+
+
+def _blocks(
+    algorithm: Algorithm, where: tuple[int, NDArray[Any]], data: tuple[Any, Any], dtype: "np.dtype[Any]"
+) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
+    """What some nodes send and receive with, round by round."""
+    start, numbers = where
+
+    def of_tables(tables: Any) -> Any:
+        return jax.tree.map(lambda table: cast(table if table.ndim == 1 else table[:, numbers], dtype), tables)
+
+    def lists_of(channel: Any) -> Any:
+        return jax.tree.map(lambda leaf: cast(leaf, dtype), channel.lists_of(numbers))
+
+    lists = {one.channel: lists_of(one.channel) for one in algorithm.rounds}  # rounds may share a channel
+    common = Block(np.int32(start), numbers.astype(np.int32), None, None, *data)
+    return (
+        tuple(common._replace(here=of_tables(one.sending)) for one in algorithm.rounds),
+        tuple(common._replace(here=of_tables(one.receiving), lists=lists[one.channel]) for one in algorithm.rounds),
+    )
+
+
+def _use(algorithm: Algorithm, number: int, problem: Problem, dtype: DTypeLike) -> Use:
+    one, state = algorithm.rounds[number], check.first_state(algorithm, problem, dtype).state
+    return buffers.use_of_update(one, state, check.constants(one.receiving, dtype), problem.shape, dtype)
+
+
+def _is_buffer(leaf: Any) -> bool:
+    return isinstance(leaf, Buffer)
+
+
+def _begin(this: _Run, algorithm: Algorithm, problem: Problem, fitting: check.Fitting) -> None:
+    """Writes the state of every node at the public start."""
+
+    @jax.jit
+    def begin(points: jax.Array, keys: jax.Array, held: Any, pool: Any) -> Any:
+        def of_node(item: Any) -> Any:
+            points, keys, held = item
+            mine = held if pool is None else problem.of_pool(pool, held)  # type: ignore[attr-defined]
+            by_seed: Any = jax.vmap(
+                lambda point, key: algorithm.init(point, node.local(problem, mine, jax.random.wrap_key_data(key)))
+            )
+            return by_seed(points, keys)
+
+        return jax.lax.map(of_node, (points, keys, held))
+
+    roots, leaves = this.fixed.roots, jax.tree.leaves(this.state, is_leaf=_is_buffer)
+    key = noise.at_epoch(roots, Purpose.BATCH, 0)
+    for piece in this.pieces:
+        block = piece.sending[0]
+        points = np.ascontiguousarray(node.points(problem, np.asarray(roots), block.numbers, leaves[0].array.dtype))
+        held, pool = (block.held, this.fixed.pool) if fitting.start_gradients else (block.numbers, None)
+        state = begin(points, noise.at_node(key, block.numbers[:, None]), held, pool)
+        _write(piece, [leaf.array for leaf in leaves], jax.tree.leaves(state))
+
+
+def _compile(this: _Run) -> None:
+    """Calls every phase once for every shape of lists, and throws away what comes of it: training is timed by itself."""
+    views = jax.tree.map(lambda one: one.view, this.state, is_leaf=_is_buffer)
+    model = jax.tree.leaves(views)[0]
+    for number, (compiled, use) in enumerate(zip(this.phases, this.uses, strict=True)):
+        shapes = {str(jax.tree.map(np.shape, piece.receiving[number].lists)): piece for piece in this.pieces}
+        for piece in shapes.values():
+            sending, receiving, epoch = piece.sending[number], piece.receiving[number], np.int32(1)
+            compiled.send(sending, this.fixed, epoch, views)
+            if use.has_room:
+                compiled.hear(receiving, this.fixed, epoch, model)
+            compiled.update(receiving, this.fixed, epoch, views, model, model if use.has_room else None)
+
+
+def _write(piece: Piece, to: list[NDArray[Any]], found: list[Any]) -> None:
+    for rows, values in zip(to, found, strict=True):
+        rows[piece.rows] = np.asarray(values)[: piece.nodes]
+
+
+def _round(this: _Run, number: int, info: dict[str, NDArray[Any]], epoch: np.int32) -> NDArray[Any]:
+    """One round of all nodes, in place; [own rows, seeds] the energy they sent."""
+    compiled, use, fixed = this.phases[number], this.uses[number], this.fixed
+    leaves: list[Buffer] = jax.tree.leaves(this.state, is_leaf=_is_buffer)
+    views = jax.tree.map(lambda one: one.view, this.state, is_leaf=_is_buffer)
+    said: Any = leaves[use.free[0]] if use.has_room else this.spare
+    got: Any = leaves[use.free[1]] if use.has_room else None
+    energy = np.zeros((len(this.numbering.own), len(fixed.roots)), leaves[0].array.dtype)
+    changed = [place for place in range(len(leaves)) if place not in use.kept]
+
+    def send(piece: Piece) -> None:
+        _write(piece, [said.array, energy], list(compiled.send(piece.sending[number], fixed, epoch, views)))
+
+    def hear(piece: Piece) -> None:
+        _write(piece, [got.array], [compiled.hear(piece.receiving[number], fixed, epoch, said.view)])
+
+    def update(piece: Piece) -> None:
+        heard = None if got is None else got.view
+        state, left = compiled.update(piece.receiving[number], fixed, epoch, views, said.view, heard)
+        found = jax.tree.leaves(state)
+        _write(piece, [leaves[place].array for place in changed], [found[place] for place in changed])
+        _write(piece, [info[name] for name in left], list(left.values()))
+
+    over_cores(in_precision_of(energy, send), this.pieces)
+    this.team.exchange(this.numbering, said.array)
+    if got is not None:
+        over_cores(in_precision_of(energy, hear), this.pieces)
+    over_cores(in_precision_of(energy, update), this.pieces)
+    return energy

@@ -1,0 +1,129 @@
+"""How a process finds the others that train the same network with it.
+
+JAX's distributed runtime brings them together: the first process listens, on the one address that is named and no
+other, and all connect to it. Under SLURM and Open MPI everything it needs is in the environment.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from murmurcast import _check
+from murmurcast.errors import Error
+
+CONNECT_WITHIN = 60  # seconds
+WATCHED = "MURMURCAST_WATCHED"  # set for a process that a command started and watches: a file it writes once joined
+CORES = "MURMURCAST_CORES"  # the cores that such a process is to use
+_SILENT_FOR = 20  # seconds after which a process that says nothing is given up
+
+
+class Membership(NamedTuple):
+    """One process among those of a run.
+
+    Attributes:
+        coordinator: "HOST:PORT" of the first process; None where the launcher of the cluster knows.
+        rank: Which process this is, from 0; None where the launcher knows.
+        size: How many there are; None where the launcher knows.
+        launcher: What JAX asks for the rest: "slurm", "mpi4py", or None for nobody.
+        within: Seconds to find the others in.
+    """
+
+    coordinator: str | None
+    rank: int | None
+    size: int | None
+    launcher: str | None = None
+    within: int = CONNECT_WITHIN
+
+
+def by_hand(coordinator: str | None, rank: int | None, size: int | None, within: int) -> Membership | None:
+    """What options on a command line say; None where they say nothing."""
+    _check.at_least(1, **{"--connect-within": within})
+    given = {"--coordinator": coordinator, "--process-id": rank, "--num-processes": size}
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) == len(given):
+        return None
+    if missing or coordinator is None or rank is None or size is None:
+        raise Error(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
+            hint="give all three: --coordinator HOST:PORT --process-id I --num-processes N, or --processes N",
+        )
+    _require_address(coordinator)
+    _check.at_least(1, **{"--num-processes": size})
+    if not 0 <= rank < size:
+        raise Error(f"--process-id is {rank}, and there are {size} processes", hint=f"number them 0 to {size - 1}")
+    return Membership(coordinator, rank, size, within=within)
+
+
+def _require_address(words: str) -> None:
+    found = re.fullmatch(r"([\w.-]+|\[[0-9a-fA-F:]+\]):(\d{1,5})", words)
+    if found is None or not 0 < int(found[2]) < 2**16:
+        raise Error(f"--coordinator is {words[:60]!r}", hint="write the first process's HOST:PORT, such as node1:29400")
+
+
+def by_launcher(environment: Mapping[str, str], within: int = CONNECT_WITHIN) -> Membership | None:
+    """What srun or mpirun say in the environment; None where neither started several processes."""
+
+    def several(size: str, rank: str) -> bool:
+        return environment.get(size, "1").isdecimal() and int(environment.get(size, "1")) > 1 and rank in environment
+
+    if several("SLURM_NTASKS", "SLURM_PROCID"):
+        return Membership(None, int(environment["SLURM_PROCID"]), None, "slurm", within)
+    if several("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"):
+        return Membership(None, int(environment["OMPI_COMM_WORLD_RANK"]), None, "mpi4py", within)
+    return None
+
+
+def join(member: Membership) -> None:
+    """Meets the others, before anything is computed; says so where they cannot be met in time."""
+    import jax
+
+    if member.launcher == "mpi4py":
+        _require_mpi4py()
+    if member.size == 1:
+        return
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    given: dict[str, Any] = {"cluster_detection_method": member.launcher}
+    if member.coordinator is not None:
+        given = {
+            "coordinator_address": member.coordinator,
+            "num_processes": member.size,
+            "process_id": member.rank,
+            "cluster_detection_method": "deactivate",
+            "coordinator_bind_address": member.coordinator,  # not on all interfaces: nothing asks who connects
+        }
+    try:
+        jax.distributed.initialize(
+            **given,
+            initialization_timeout=member.within,
+            heartbeat_timeout_seconds=_SILENT_FOR,
+            shutdown_timeout_seconds=member.within,
+        )
+    except (RuntimeError, ValueError) as problem:
+        raise _not_met(member, str(problem)) from None
+
+
+def _not_met(member: Membership, words: str) -> Error:
+    where = "the other processes" if member.coordinator is None else member.coordinator
+    if re.search("ALREADY_EXISTS|ABORTED|already|incarnation", words):
+        return Error(
+            f"there is a process {member.rank} already at {where}", hint="give every process a --process-id of its own"
+        )
+    if "DEADLINE" in words or "UNAVAILABLE" in words:
+        return Error(
+            f"process {member.rank} did not meet the others at {where} within {member.within} s",
+            hint="start all of them, process 0 at that address; --connect-within SECONDS waits longer",
+        )
+    return Error(
+        f"the processes did not come together at {where}: {' '.join(words.split())[:160]}",
+        hint="try another port, and an address of the first process's machine",
+    )
+
+
+def _require_mpi4py() -> None:
+    try:
+        import mpi4py  # type: ignore[import-not-found] # noqa: F401
+    except ImportError:
+        raise Error(
+            "under mpirun the processes find each other through mpi4py, which is not installed",
+            hint='install it: pip install "murmurcast[cluster]"',
+        ) from None
