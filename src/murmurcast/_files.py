@@ -5,7 +5,10 @@ import os
 import struct
 import tokenize
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 from zipfile import BadZipFile, LargeZipFile
 
 from murmurcast.errors import Error, NotWritten
@@ -46,13 +49,20 @@ def require_writable(path: Path) -> None:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Writes all of a file or nothing."""
+    with writing(path) as stream:
+        stream.write(content)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which is there under its name only when all of it is: for what is too large to hold twice."""
     require_writable(path)
     temporary = path.with_name(f".{os.getpid()}.part")
     try:
         try:
             temporary.unlink(missing_ok=True)  # left by a process that was killed
             with temporary.open("xb") as stream:  # never through a link that somebody put there
-                stream.write(content)
+                yield stream
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)

@@ -16,6 +16,7 @@ from murmurcast.channels import air
 from murmurcast.engine import train
 from murmurcast.network.gains import Uniform
 from murmurcast.network.topologies import ring
+from murmurcast.runs import memory
 from murmurcast.runs import run as runner
 from murmurcast.runs.result import CHECKPOINT, Result
 from tests.conftest import asymmetric_network, changed
@@ -135,7 +136,7 @@ def test_groups_of_seeds_change_little_and_resume(tmp_path: Path, monkeypatch: p
     problem = digits(batch=16)
     made = algorithm(problem)
     together = mc.run(made, problem, seeds=[0, 1, 2], options=mc.RunOptions(evaluate_every=6))
-    monkeypatch.setattr(runner, "_MODEL_COPIES", 10**12)
+    monkeypatch.setattr(memory, "MODEL_COPIES", 10**12)
     apart = mc.run(made, problem, seeds=[0, 1, 2], options=mc.RunOptions(evaluate_every=6))
     for name in ("own_loss", "published_loss", "mean_loss", "consensus_error", "sent_power", "loudest"):
         np.testing.assert_allclose(together.metrics[name], apart.metrics[name], rtol=1e-5, atol=1e-6)
@@ -147,7 +148,7 @@ def test_groups_of_seeds_change_little_and_resume(tmp_path: Path, monkeypatch: p
             seeds=[0, 1, 2],
             options=mc.RunOptions(evaluate_every=6, folder=tmp_path, on_progress=_stop_at(12 + 8)),
         )
-    monkeypatch.setattr(runner, "_MODEL_COPIES", 1)  # memory is free again: the groups stay as they were
+    monkeypatch.setattr(memory, "MODEL_COPIES", 1)  # memory is free again: the groups stay as they were
     assert same(
         apart,
         mc.run(made, problem, seeds=[0, 1, 2], options=mc.RunOptions(evaluate_every=6, folder=tmp_path, resume=True)),
@@ -338,7 +339,7 @@ def test_numpy_seeds_and_a_used_folder(tmp_path: Path) -> None:
 def test_a_run_that_does_not_fit_in_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = mc.Quadratic.random(NODES, 3, clip=1.0)
     plan = mc.plan(asymmetric_network(2, NODES), problem, mc.Budget(epsilon=10.0), mc.Schedule(epochs=5))
-    monkeypatch.setattr(runner, "_free_memory", lambda: 100)
+    monkeypatch.setattr(memory, "free_memory", lambda: 100)
     with pytest.raises(mc.Error, match="GiB"):
         mc.run(mc.power_controlled(plan), problem)
 

@@ -17,7 +17,7 @@ from murmurcast.data.partition import Partition, kind_of
 from murmurcast.errors import Error
 
 # Rules that count records and draw, and never read what is to be predicted.
-_COUNTING_RULES = ("iid", "quantity")
+_COUNTING_RULES = ("iid", "quantity", "drawn")
 PARTITIONS = ("sorted", "shards", "dirichlet", *_COUNTING_RULES, "column", "own", "none", "unknown")
 LABELS = ("declared", "built in", "records", "values")
 
@@ -132,6 +132,8 @@ def assumptions(facts: DataFacts, unit: str) -> tuple[str, ...]:
     if facts.scaled:
         lines.append("the constants that scale the features were chosen without looking at the records")
     lines += _about_features(facts)
+    if facts.partition == "drawn":
+        lines.append("several nodes may hold copies of one record: the promise is about one node's copy")
     if facts.partition == "column":
         lines.append("which node a record belongs to is public, and stays the same whatever the record says")
     if facts.rule_reads_targets:

@@ -159,11 +159,11 @@ class Dataset:
     def partition(
         self, rule: "str | Column | PartitionRule", nodes: "int | Sequence[str] | None" = None, seed: int = 0
     ) -> Partition:
-        """Shares the training examples out among nodes, each to exactly one.
+        """Shares the training examples out among nodes, each to exactly one; "drawn" gives nodes copies.
 
         Args:
             rule: A rule of `murmurcast.data.partition`, or the name of one: sorted, iid, shards, dirichlet, quantity,
-                or column, where every record already belongs to a node.
+                drawn, or column, where every record already belongs to a node.
             nodes: How many nodes, or their names in the order of the network: `network.names`. With "column" it may
                 be left out: the names are then those of the column, sorted.
             seed: Of the rule's draws; "sorted" and "column" draw nothing.

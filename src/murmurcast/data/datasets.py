@@ -15,7 +15,17 @@ from murmurcast.data.files import FORMATS, from_file, required_path
 from murmurcast.data.idx import Bytes
 from murmurcast.data.labels import Label
 from murmurcast.data.memory import from_arrays, from_frame
-from murmurcast.data.partition import Column, Dirichlet, Iid, Partition, PartitionRule, QuantitySkew, Shards, Sorted
+from murmurcast.data.partition import (
+    Column,
+    Dirichlet,
+    Drawn,
+    Iid,
+    Partition,
+    PartitionRule,
+    QuantitySkew,
+    Shards,
+    Sorted,
+)
 from murmurcast.data.synthetic import least_squares, logistic
 from murmurcast.errors import Error
 
@@ -23,6 +33,7 @@ __all__ = [
     "Column",
     "Dataset",
     "Dirichlet",
+    "Drawn",
     "Iid",
     "Partition",
     "PartitionRule",

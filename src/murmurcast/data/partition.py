@@ -162,6 +162,30 @@ class QuantitySkew:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """Every node draws `per_node` examples on its own, each at most once; several nodes may hold the same one.
+
+    For networks larger than any set at hand: nodes then hold copies, and a promise is about one node's copy.
+    """
+
+    kind: Literal["drawn"] = "drawn"
+    per_node: int = 32
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    def __post_init__(self) -> None:
+        _check.at_least(1, per_node=self.per_node)
+
+    def deal(self, generator: np.random.Generator, targets: NDArray[Any], nodes: int) -> list[Rows]:
+        """A random part for every node, whatever the others have."""
+        if self.per_node > len(targets):
+            raise Error(
+                f"{len(targets)} examples are too few to draw {self.per_node} for a node",
+                hint=f"set per_node to {len(targets)} or less",
+            )
+        return [generator.choice(len(targets), self.per_node, replace=False, shuffle=False) for _ in range(nodes)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Column:
     """Every record belongs to a node already, and a column of the data names it: nothing is dealt.
 
@@ -185,12 +209,13 @@ class Column:
         return dataset.holders
 
 
-_RULES: dict[str, type[Sorted | Iid | Shards | Dirichlet | QuantitySkew]] = {
+_RULES: dict[str, type[Sorted | Iid | Shards | Dirichlet | QuantitySkew | Drawn]] = {
     "sorted": Sorted,
     "iid": Iid,
     "shards": Shards,
     "dirichlet": Dirichlet,
     "quantity": QuantitySkew,
+    "drawn": Drawn,
 }
 
 
@@ -206,7 +231,8 @@ class Partition:
     Attributes:
         dataset: The set that is shared out.
         rule: How.
-        rows: One read-only array of row numbers per node; every training example is in exactly one of them.
+        rows: One read-only array of row numbers per node; every training example is in exactly one of them, unless
+            nodes drew theirs (`Drawn`).
         names: What the nodes are called; their numbers where nothing is said.
         first: What nodes released before training to centre and whiten their rows; None where they did not.
         origin: The same before that.
@@ -225,6 +251,8 @@ class Partition:
         if not all(len(part) for part in self.rows):
             bare = next(name for name, part in zip(self.names, self.rows, strict=True) if not len(part))
             raise Error(f"node {bare} holds no example", hint="use fewer nodes or another rule")
+        if type(self.rule) is Drawn:
+            return
         used = np.sort(np.concatenate(self.rows)) if self.rows else np.empty(0)
         if not np.array_equal(used, np.arange(len(self.dataset.targets))):
             raise Error("some example is held by no node, or by two", hint="give every row to exactly one node")
@@ -304,8 +332,11 @@ def make_partition(
     count, examples = len(names) or nodes, len(dataset.targets)
     _check.at_least(1, nodes=count)  # type: ignore[arg-type]
     count = int(count)  # type: ignore[arg-type]
-    if count > examples:
-        raise Error(f"{examples} training examples are too few for {count} nodes", hint=f"use at most {examples} nodes")
+    if count > examples and type(rule) is not Drawn:
+        raise Error(
+            f"{examples} training examples are too few for {count} nodes",
+            hint=f'use at most {examples} nodes, or let each draw its own: partition = "drawn"',
+        )
     rows = rule.deal(np.random.default_rng([seed, _PURPOSE]), dataset.targets, count)
     return Partition(dataset=dataset, rule=rule, rows=tuple(rows), names=names)
 

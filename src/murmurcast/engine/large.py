@@ -259,7 +259,7 @@ def _begin(this: _Run, algorithm: Algorithm, problem: Problem, fitting: check.Fi
 
 
 def _compile(this: _Run) -> None:
-    """Calls every phase once for every shape of lists, and throws away what comes of it: training is timed by itself."""
+    """Calls every phase once for every shape of lists and throws away what comes of it: training is timed alone."""
     views = jax.tree.map(lambda one: one.view, this.state, is_leaf=_is_buffer)
     model = jax.tree.leaves(views)[0]
     for number, (compiled, use) in enumerate(zip(this.phases, this.uses, strict=True)):

@@ -22,6 +22,7 @@ _SHAPE_KEYS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {  # topolog
     "star": (("nodes",), ("size_m",)),
     "grid": (("rows", "columns"), ("size_m",)),
     "erdos-renyi": (("nodes", "probability"), ()),
+    "random-regular": (("nodes", "degree"), ()),
     "geometric": (("nodes",), ("radius", "size_m")),
 }
 
@@ -134,7 +135,7 @@ def _network_from_topology(section: NetworkSection) -> Network:
 
 
 def _forbid_shape_keys(section: NetworkSection, what: str, allowed: tuple[str, ...]) -> None:
-    for key in ("nodes", "rows", "columns", "probability", "radius", "size_m"):
+    for key in ("nodes", "rows", "columns", "probability", "degree", "radius", "size_m"):
         if getattr(section, key) is not None and key not in allowed:
             raise Error(f"network.{key} has no meaning with {what}", hint=f"remove {key}")
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 
 from murmurcast.algorithms.registry import DEFAULT
 from murmurcast.data.features import Deskew, Hog, RandomConvolution, RandomFourier, Scattering, UnitNorm
-from murmurcast.data.partition import Column, Dirichlet, Iid, QuantitySkew, Shards, Sorted
+from murmurcast.data.partition import Column, Dirichlet, Drawn, Iid, QuantitySkew, Shards, Sorted
 from murmurcast.network.gains import Constant, FreeSpace, Indoor, LogDistance, Rayleigh, Rician, Street, Uniform
 from murmurcast.network.weights import Z
 from murmurcast.planning.schedule import Decay, NoiseTiming
@@ -20,7 +20,7 @@ Gain = Annotated[
     Constant | Uniform | Rayleigh | Rician | LogDistance | FreeSpace | Indoor | Street, Field(discriminator="kind")
 ]
 PartitionRule = Annotated[
-    Sorted | Iid | Shards | Dirichlet | QuantitySkew | Column,
+    Sorted | Iid | Shards | Dirichlet | QuantitySkew | Drawn | Column,
     Field(discriminator="kind"),
     BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value),
 ]
@@ -54,7 +54,7 @@ Features = Annotated[
     Annotated[int, Tag("number")] | Annotated[list[FeatureMap], Tag("maps")],
     Discriminator(lambda value: "number" if isinstance(value, int) else "maps"),
 ]
-Topology = Literal["diamond", "complete", "ring", "path", "star", "grid", "erdos-renyi", "geometric"]
+Topology = Literal["diamond", "complete", "ring", "path", "star", "grid", "erdos-renyi", "random-regular", "geometric"]
 
 
 class Section(BaseModel):
@@ -73,6 +73,7 @@ class NetworkSection(Section):
     rows: int | None = None
     columns: int | None = None
     probability: float | None = None
+    degree: int | None = None
     radius: float | None = None
     size_m: float | None = None
     seed: int = 0

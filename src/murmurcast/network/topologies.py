@@ -106,6 +106,24 @@ def erdos_renyi(
     return _build(nx.fast_gnp_random_graph(nodes, probability, seed=seed), None, gain, power, seed, 1.0)
 
 
+def random_regular(
+    nodes: int, degree: int, *, gain: GainModel = _UNIFORM, power: ArrayLike = 1.0, seed: int = 0
+) -> Network:
+    """Everybody hears `degree` others, drawn at random; an error where the draw is not connected."""
+    import networkx as nx
+
+    _check.at_least(2, nodes=nodes)
+    _check.at_least(1, degree=degree)
+    _check.at_least(0, seed=seed)
+    if degree >= nodes or nodes * degree % 2:
+        raise Error(
+            f"{nodes} nodes cannot all hear {degree} others",
+            hint="take a degree below the number of nodes, and not both of them odd",
+        )
+    _require_reasonable(nodes * degree)
+    return _build(nx.random_regular_graph(degree, nodes, seed=seed), None, gain, power, seed, 1.0)
+
+
 def geometric(
     nodes: int,
     radius: float | None = None,

@@ -5,7 +5,6 @@ the run is done.
 """
 
 import hashlib
-import io
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from murmurcast.engine import draws
 from murmurcast.engine.train import Point, Record
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
+from murmurcast.runs import commitment
 
 _FORMAT = 2
 
@@ -50,7 +50,8 @@ def digest(algorithm: Algorithm, problem: Problem, *settings: object) -> str:
     state = hashlib.blake2b(repr((words, channels)).encode(), digest_size=16)
     tables = [(one.sending, one.receiving) for one in algorithm.rounds]
     links = [[values for _, values in entries.variables.values()] for _, entries, _ in rounds]
-    parts = (problem.local_data(), problem.test_data(), tables, links, setup.network.power)
+    state.update(commitment.data_hash(problem).encode())
+    parts = (problem.test_data(), tables, links, setup.network.power)
     for leaf in jax.tree.leaves(parts):
         state.update(np.ascontiguousarray(leaf).data)
     return state.hexdigest()
@@ -77,9 +78,8 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     for number, leaf in enumerate(jax.tree.leaves(point.carry)):
         arrays[f"carry{number}"] = leaf
     head["content"] = _fingerprint(head, arrays)
-    content = io.BytesIO()
-    np.savez(content, head=np.array(json.dumps(head)), **arrays)
-    _files.write_atomically(path, content.getvalue())
+    with _files.writing(path) as stream:
+        np.savez(stream, head=np.array(json.dumps(head)), **arrays)
 
 
 def load(path: Path) -> Checkpoint:

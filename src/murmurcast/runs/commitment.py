@@ -45,12 +45,15 @@ def commitment(problem: Problem, key: str) -> str:
         Hides the data from whoever does not have the key, if HMAC-SHA256 is a pseudorandom function; binds to it, if
         SHA-256 has no collisions.
     """
+    return hmac.digest(bytes.fromhex(key), bytes.fromhex(data_hash(problem)), "sha256").hex()
+
+
+def data_hash(problem: Problem) -> str:
+    """SHA-256 of the training records and who holds them: a secret, where they are."""
     data = getattr(problem, "data", None)
     if isinstance(data, Partition):
-        digest = data.sha256
-    else:
-        digest = sha256_of(map(np.asarray, jax.tree.leaves(problem.local_data())))
-    return hmac.digest(bytes.fromhex(key), bytes.fromhex(digest), "sha256").hex()
+        return data.sha256
+    return sha256_of(map(np.asarray, jax.tree.leaves(problem.local_data())))
 
 
 def begin(folder: Path, problem: Problem, *, resume: bool) -> str:

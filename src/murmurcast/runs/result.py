@@ -5,7 +5,6 @@ others: what was cut short, mixed up or edited does not load.
 """
 
 import hashlib
-import io
 import json
 import os
 from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -99,21 +98,21 @@ class Outcome(NamedTuple):
         """Writes the folder; `load_run` accepts it only when all of it is there."""
         folder = Path(folder)
         require_folder(folder)
-        models = io.BytesIO()
-        np.savez(models, published=self.published)
         contents = {
             EXPERIMENT: self.experiment.encode(),
             METRICS: self.metrics.to_netcdf(),
             TABLE: self.metrics.to_csv(),
             LEDGER: self.ledger.to_netcdf(),
-            MODELS: models.getvalue(),
         }
         hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-        hashes[RUN] = _hash_of(self.info)
-        whole = json.dumps({"format": _FORMAT, **self.info, "sha256": hashes}, indent=2, allow_nan=False) + "\n"
         (folder / RUN).unlink(missing_ok=True)
         for name, content in contents.items():
             _files.write_atomically(folder / name, content)
+        with _files.writing(folder / MODELS) as stream:  # the models of a large network are not held twice
+            np.savez(stream, published=self.published)
+        hashes[MODELS] = sealed.hash_of(folder / MODELS)
+        hashes[RUN] = _hash_of(self.info)
+        whole = json.dumps({"format": _FORMAT, **self.info, "sha256": hashes}, indent=2, allow_nan=False) + "\n"
         if self.data_key:
             write_data_key(folder, self.data_key)
         _files.write_atomically(folder / RUN, whole.encode())

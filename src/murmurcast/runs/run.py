@@ -30,6 +30,7 @@ from murmurcast.runs.memory import enough_memory, seed_groups
 from murmurcast.runs.record import Precision
 from murmurcast.runs.require import require_clip, require_one_go, require_planned_for, require_settings
 from murmurcast.runs.result import CHECKPOINT, Outcome, Result, require_folder, require_unused
+from murmurcast.runs.together import Pulse, agreed, others_there
 
 
 class Progress(Protocol):
@@ -181,20 +182,6 @@ def outcome(
     return finished_run
 
 
-@contextmanager
-def others_there() -> Iterator[None]:
-    """Where a process of several can no longer reach the others, it says so, whatever JAX calls it."""
-    try:
-        yield
-    except jax.errors.JaxRuntimeError as problem:
-        if team().size == 1 or "RESOURCE_EXHAUSTED" in str(problem):
-            raise
-        raise Error(
-            f"process {team().rank} of {team().size} lost the others, and with them the run",
-            hint="go on from the last checkpoint with --resume, on any number of processes; without one, start again",
-        ) from None
-
-
 def _joined(groups: list[NDArray[Any]]) -> NDArray[Any]:
     """[nodes, seeds, ...]; one group, as large networks have it, is not copied."""
     return groups[0] if len(groups) == 1 else np.concatenate(groups, axis=1)
@@ -306,30 +293,24 @@ def _train_group(
     groups: list[tuple[int, ...]],
 ) -> _Finished:
     """One group of seeds from `point` to the end."""
-    done, of = len(finished) * job.ticks.epochs, len(groups) * job.ticks.epochs
+    done, of, pulse = len(finished) * job.ticks.epochs, len(groups) * job.ticks.epochs, Pulse()
     while point.epoch < job.ticks.epochs:
         point = train.advance(program, point, job.ticks.next_after(point.epoch))
         if job.ticks.evaluates(point.epoch):
             point = train.evaluate(program, point)
             job.on_evaluation(done + point.epoch, _latest(point))
         job.on_progress(done + point.epoch, of, _latest(point))
-        point, stop = _agreed(point, job.interrupted())
-        if job.kept is not None and (stop or job.ticks.keeps(point.epoch)):
-            kept = point._replace(carry=program.keep(point.carry))
-            if team().leads:
-                sizes = tuple(map(len, groups))
-                checkpoint.save(job.kept, Checkpoint(job.fingerprint(), sizes, tuple(finished), kept))
+        next_step = agreed(point.chunk, job.interrupted(), pulse.is_due)
+        point, stop = point._replace(chunk=next_step.chunk), next_step.stop
+        if job.kept is not None and (stop or next_step.keep or job.ticks.keeps(point.epoch)):
+            with pulse:
+                kept = point._replace(carry=program.keep(point.carry))
+                if team().leads:
+                    sizes = tuple(map(len, groups))
+                    checkpoint.save(job.kept, Checkpoint(job.fingerprint(), sizes, tuple(finished), kept))
         if stop:
             raise KeyboardInterrupt
     return _Finished(point.records, program.published(point.carry))
-
-
-def _agreed(point: Point, stop: bool) -> tuple[Point, bool]:
-    """How far to go next and whether to stop, the same at all processes: each has a clock of its own."""
-    if team().size == 1:
-        return point, stop
-    wishes = team().gather(np.array([point.chunk, stop], np.int32))
-    return point._replace(chunk=int(wishes[0, 0])), bool(wishes[:, 1].any())
 
 
 def _cut(seeds: tuple[int, ...], sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
