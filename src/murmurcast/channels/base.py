@@ -163,7 +163,11 @@ class HeardInBlocks(Protocol):
         ...
 
     def lists_of(self, receivers: NDArray[Any], /) -> Lists:
-        """As `Channel.lists`, of these receivers only; as wide as the one that hears most of them needs, stepwise."""
+        """As `Channel.lists`, of these receivers only.
+
+        A list may be as wide as these receivers need, so that a hub costs only itself, if nothing that a receiver hears
+        depends on the width; else lists are as wide for all.
+        """
         ...
 
 

@@ -151,10 +151,13 @@ class RadioAir:
         return self._laid_out(place_of, np.broadcast_to(np.arange(filled_nodes), place_of.shape), np.arange(nodes))
 
     def lists_of(self, receivers: NDArray[Any]) -> Lists:
-        """The same of these receivers only."""
+        """The same of these receivers only.
+
+        As wide for all, whoever they are: sums over a list, such as a pilot's, depend in their last bit on its width.
+        """
         arriving = self._arriving
         rows = csr_array((np.arange(arriving.nnz) + 1, arriving.indices, arriving.indptr), arriving.shape)[receivers]
-        return self._laid_out(padded(rows, rows.data, stepwise_width(rows)), None, receivers)
+        return self._laid_out(padded(rows, rows.data, stepwise_width(arriving)), None, receivers)
 
     @property
     def carries_as_sent(self) -> bool:

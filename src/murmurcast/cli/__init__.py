@@ -8,6 +8,7 @@ import typer
 
 from murmurcast.cli._flags import Command, Group
 from murmurcast.cli._options import complain
+from murmurcast.cli._watched import end_where_watched
 from murmurcast.cli.audit import audit
 from murmurcast.cli.certify import certify
 from murmurcast.cli.compare import compare
@@ -21,7 +22,7 @@ from murmurcast.cli.reproduce import reproduce
 from murmurcast.cli.run import run
 from murmurcast.cli.sweep import sweep
 from murmurcast.cli.tune import tune
-from murmurcast.errors import Error
+from murmurcast.errors import Error, LostOthers
 
 app = typer.Typer(
     name="murmurcast",
@@ -79,6 +80,9 @@ def main() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
         status = app(standalone_mode=False)
+    except LostOthers as problem:
+        end_where_watched()
+        _fail(str(problem), problem.hint)
     except Error as problem:
         _fail(str(problem), problem.hint)
     except _UsageError as problem:

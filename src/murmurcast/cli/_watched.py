@@ -8,7 +8,7 @@ from typing import TextIO
 
 from murmurcast.engine.membership import CORES, WATCHED, Membership, join
 
-JOINED = "joined"
+LOST = 3  # exit code of a process that lost the others
 
 
 def begin(member: Membership) -> None:
@@ -19,7 +19,13 @@ def begin(member: Membership) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     sys.stdout, sys.stderr = _kept_to_python(1, sys.stdout), _kept_to_python(2, sys.stderr)
     join(member)
-    Path(os.environ[WATCHED]).write_text(JOINED, encoding="utf-8")
+    Path(os.environ[WATCHED]).write_text("joined", encoding="utf-8")
+
+
+def end_where_watched() -> None:
+    """Ends a process that lost the others at once, if another watches it and tells: JAX would wait for them."""
+    if WATCHED in os.environ:
+        os._exit(LOST)
 
 
 def _end_with_parent() -> None:

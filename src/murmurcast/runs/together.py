@@ -1,5 +1,6 @@
 """What the processes of one run must agree on, and what one says that has lost the others."""
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ import jax
 import numpy as np
 
 from murmurcast.engine.team import team
-from murmurcast.errors import Error
+from murmurcast.errors import LostOthers
 
 _SECONDS_BETWEEN_CHECKPOINTS = 60.0  # of several processes
 _CHECKPOINTS_TAKE_AT_MOST = 20  # one part in so many of a run's time
@@ -55,10 +56,10 @@ def others_there() -> Iterator[None]:
     """Where a process of several can no longer reach the others, it says so, whatever JAX calls it."""
     try:
         yield
-    except jax.errors.JaxRuntimeError as problem:
-        if team().size == 1 or "RESOURCE_EXHAUSTED" in str(problem):
+    except (jax.errors.JaxRuntimeError, ValueError) as problem:
+        if team().size == 1 or not re.search("Gloo|UNAVAILABLE|DEADLINE|heartbeat|ABORTED", str(problem)):
             raise
-        raise Error(
+        raise LostOthers(
             f"process {team().rank} of {team().size} lost the others, and with them the run",
             hint="go on from the last checkpoint with --resume, on any number of processes; without one, start again",
         ) from None

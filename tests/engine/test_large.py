@@ -1,0 +1,200 @@
+"""Large networks in place, block by block: the same as the compiled loop, whatever the blocks and threads."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import murmurcast as mc
+from murmurcast import _threads
+from murmurcast._check import FloatArray
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.engine import buffers, large, observe, train
+from murmurcast.engine.team import Team
+from murmurcast.problems.base import Problem
+from murmurcast.runs.result import Result
+from tests.conftest import asymmetric_network
+
+NODES, EPOCHS = 9, 7
+
+
+def quadratic() -> mc.Quadratic:
+    return mc.Quadratic.random(NODES, 4, clip=1.0, seed=3)
+
+
+def digits(**options: Any) -> mc.SoftmaxRegression:
+    """Nodes with 21 to 400 examples."""
+    data = mc.datasets.digits().partition(mc.datasets.QuantitySkew(minimum=20), nodes=NODES)
+    return mc.SoftmaxRegression(data=data, clip=1.0, l2=1e-2, **options)
+
+
+def algorithm(problem: Problem, name: str = "power_controlled", **options: Any) -> Algorithm:
+    unit = options.pop("unit", "record" if isinstance(problem, mc.SoftmaxRegression) else "node")
+    schedule = mc.Schedule(epochs=EPOCHS, step=0.05, rounds=options.pop("rounds", 1))
+    network = asymmetric_network(4, NODES)
+    plan = mc.plan(network, problem, mc.Budget(epsilon=20.0, unit=unit), schedule, z="perron")
+    made: Algorithm = getattr(mc, name)(plan, **options)
+    return made
+
+
+def in_blocks(monkeypatch: pytest.MonkeyPatch, block_bytes: int = 200) -> None:
+    """Small networks go as large ones do, in several blocks, the last of them not full."""
+    monkeypatch.setattr(large, "FEWEST_NODES", 1)
+    monkeypatch.setattr(large, "_MOST_LINKS", 2.0)
+    monkeypatch.setattr(large, "_BLOCK_BYTES", block_bytes)
+
+
+def same_run(one: Result, other: Result, tolerance: float) -> None:
+    scale = np.abs(other.published).max()
+    np.testing.assert_allclose(one.published, other.published, rtol=0, atol=tolerance * scale)
+    for name in other.metrics:
+        if name != "seconds":
+            np.testing.assert_allclose(one.metrics[name], other.metrics[name], rtol=20 * tolerance, atol=20 * tolerance)
+    assert one.ledger.identical(other.ledger)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("power_controlled", {}),
+        pytest.param("power_controlled", {"publish": "average"}, marks=pytest.mark.slow),
+        pytest.param("power_controlled", {"gradient_at": "own"}, marks=pytest.mark.slow),
+        ("power_controlled", {"rounds": 3}),
+        ("orthogonal", {}),
+        pytest.param("private_frost", {}, marks=pytest.mark.slow),
+        ("decor", {}),
+        pytest.param("private_exact_diffusion", {}, marks=pytest.mark.slow),
+    ],
+)
+def test_it_is_what_the_compiled_loop_does(name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = quadratic()
+    made = algorithm(problem, name, **options)
+    expected = mc.run(made, problem, seeds=(0, 5), precision="float64")
+    in_blocks(monkeypatch)
+    assert large.suits(made, problem)
+    same_run(mc.run(made, problem, seeds=(0, 5), precision="float64"), expected, 1e-13)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        pytest.param({"batch": 16}, marks=pytest.mark.slow),
+        pytest.param({"batch": 16, "sampling": "poisson"}, marks=pytest.mark.slow),
+        pytest.param({"clipping": "node"}, marks=pytest.mark.slow),
+    ],
+)
+def test_examples_come_from_one_pool(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = digits(**options)
+    made = algorithm(problem, unit="node" if "clipping" in options else "record")
+    expected = mc.run(made, problem, precision="float64")
+    in_blocks(monkeypatch, 12_000)
+    monkeypatch.setattr(type(problem), "local_data", lambda _: pytest.fail("every node's data was laid out"))
+    same_run(mc.run(made, problem, precision="float64"), expected, 1e-12)
+
+
+def test_drawn_examples_are_held_as_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = mc.datasets.digits().partition(mc.datasets.Drawn(per_node=300), nodes=NODES)
+    assert sum(map(len, data.rows)) > len(np.unique(np.concatenate(data.rows)))
+    assert all(len(np.unique(rows)) == 300 for rows in data.rows)
+    problem = mc.SoftmaxRegression(data=data, clip=1.0)
+    made = algorithm(problem)
+    expected = mc.run(made, problem)
+    assert any("one node's copy" in line for line in expected.info["privacy"]["assumptions"])
+    in_blocks(monkeypatch, 12_000)
+    same_run(mc.run(made, problem), expected, 1e-5)
+
+
+def published(made: Algorithm, problem: Problem) -> FloatArray:
+    return np.asarray(mc.run(made, problem, seeds=(1, 2)).published)
+
+
+def test_neither_blocks_nor_threads_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = digits(batch=8)
+    made = algorithm(problem)
+    in_blocks(monkeypatch, 12_000)
+    expected = published(made, problem)
+    monkeypatch.setattr(_threads, "_cores", lambda: 1)
+    for block_bytes in (25_000, 10**9):
+        monkeypatch.setattr(large, "_BLOCK_BYTES", block_bytes)
+        assert published(made, problem).tobytes() == expected.tobytes()
+
+
+def test_algorithm_1_needs_two_models_of_every_node() -> None:
+    """What is sent takes the place of own models, what is heard that of published ones; unless these are needed."""
+    problem = quadratic()
+    assert large.copies_of_models(algorithm(problem), problem, np.float32) == 2
+    assert large.copies_of_models(algorithm(problem, publish="average"), problem, np.float32) == 3
+    assert large.copies_of_models(algorithm(problem, gradient_at="own"), problem, np.float32) == 3
+    assert large.copies_of_models(algorithm(problem, rounds=2), problem, np.float32) == 4
+    assert large.copies_of_models(algorithm(problem, "orthogonal"), problem, np.float32) == 3
+
+
+def test_a_view_sees_what_is_written() -> None:
+    made = buffers.buffer((3, 5), np.float32)
+    assert made.view.unsafe_buffer_pointer() == made.array.ctypes.data  # the same memory
+    made.array[1] = 7
+    np.testing.assert_array_equal(np.asarray(made.view), made.array)
+
+
+def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = digits(batch=8)
+    made = algorithm(problem)
+    in_blocks(monkeypatch, 12_000)
+    monkeypatch.setattr(train, "_CHUNK_SECONDS", 0.0)
+    whole = mc.run(made, problem, seeds=(0, 3), options=mc.RunOptions(evaluate_every=2))
+
+    def stop(done: int, of: int, metrics: dict[str, float]) -> None:  # noqa: ARG001
+        if done == 4:
+            raise KeyboardInterrupt
+
+    options = {"evaluate_every": 2, "folder": tmp_path, "checkpoint_every": 3}
+    with pytest.raises(KeyboardInterrupt):
+        mc.run(made, problem, seeds=(0, 3), options=mc.RunOptions(**options, on_progress=stop))
+    resumed = mc.run(made, problem, seeds=(0, 3), options=mc.RunOptions(**options, resume=True))
+    assert resumed.published.tobytes() == whole.published.tobytes()
+    np.testing.assert_array_equal(resumed.metrics["own_loss"], whole.metrics["own_loss"])
+
+
+def test_of_many_nodes_a_sample_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = digits()
+    made = algorithm(problem)
+    in_blocks(monkeypatch, 12_000)
+    every = mc.run(made, problem)
+    monkeypatch.setattr(observe, "MOST_EVALUATED", 4)
+    monkeypatch.setattr(observe, "SAMPLE", 3)
+    mc.run(made, problem, options=mc.RunOptions(folder=tmp_path / "run"))
+    run = mc.load_run(tmp_path / "run")
+    nodes = run.metrics["node"].values
+    np.testing.assert_array_equal(nodes, observe.evaluated_nodes(NODES))
+    assert len(nodes) == 3
+    np.testing.assert_array_equal(run.metrics["own_loss"], every.metrics["own_loss"][:, :, nodes])
+    for name in ("sent_power", "loudest"):
+        assert run.metrics[name].dims[-1] == "sender"
+        np.testing.assert_array_equal(run.metrics[name], every.metrics[name])
+    np.testing.assert_allclose(run.metrics["mean_loss"], every.metrics["mean_loss"], rtol=1e-6)
+    assert run.published.shape[1] == NODES
+    np.testing.assert_allclose(mc.certify(run).mu, run.ledger["promised_mu"], rtol=1e-9)
+    assert "node" not in run.to_frame()
+    assert len(run.to_frame()) == len(run.metrics["epoch"])
+    mc.report([run], tmp_path / "page.html")
+    assert "among the 3" not in (tmp_path / "page.html").read_text()  # few enough to show them all
+
+
+def test_secure_noise_and_other_channels_stay_in_one_loop() -> None:
+    problem = quadratic()
+    assert "slots" in large.why_not(algorithm(problem, "mped2fl"))
+    assert "server" in large.why_not(algorithm(problem, "central_dp"))
+    budget = mc.Budget(epsilon=20.0, noise_source="secure")
+    bounded = mc.Quadratic.random(NODES, 4, clip=1.0, seed=3, box=1.0)
+    plan = mc.plan(asymmetric_network(4, NODES), bounded, budget, mc.Schedule(epochs=EPOCHS, step=0.05), z="perron")
+    assert "secure noise" in large.why_not(mc.power_controlled(plan))
+
+
+def test_one_process_is_a_team() -> None:
+    alone = Team(1, 0)
+    assert alone.leads
+    assert alone.same_everywhere(np.arange(3))
+    np.testing.assert_array_equal(alone.gather(np.arange(3)), [[0, 1, 2]])
+    np.testing.assert_array_equal(alone.from_leader(np.arange(3)), [0, 1, 2])

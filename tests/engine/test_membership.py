@@ -1,0 +1,63 @@
+"""Which of several processes one is: by options, by srun or mpirun, or none of several."""
+
+import sys
+
+import pytest
+
+from murmurcast.engine.membership import Membership, by_hand, by_launcher, join
+from murmurcast.errors import Error
+
+
+def test_options_say_all_or_nothing() -> None:
+    assert by_hand(None, None, None, 60) is None
+    assert by_hand("node1:29400", 1, 3, 9) == Membership("node1:29400", 1, 3, within=9)
+    assert by_hand("[::1]:29400", 0, 1, 9) is not None
+    with pytest.raises(Error, match="--process-id and --num-processes are missing"):
+        by_hand("node1:29400", None, None, 60)
+    with pytest.raises(Error, match="--coordinator is missing"):
+        by_hand(None, 0, 2, 60)
+
+
+@pytest.mark.parametrize("address", ["node1", "node1:", ":29400", "node1:0", "node1:70000", "a b:1", "http://node1:1"])
+def test_an_address_has_a_host_and_a_port(address: str) -> None:
+    with pytest.raises(Error, match="--coordinator is") as raised:
+        by_hand(address, 0, 2, 60)
+    assert "HOST:PORT" in raised.value.hint
+
+
+@pytest.mark.parametrize(("rank", "size"), [(2, 2), (-1, 2), (0, 0)])
+def test_a_process_is_one_of_those_there_are(rank: int, size: int) -> None:
+    with pytest.raises(Error, match=r"--process-id|--num-processes"):
+        by_hand("node1:29400", rank, size, 60)
+
+
+def test_time_to_connect_is_at_least_a_second() -> None:
+    with pytest.raises(Error, match="--connect-within"):
+        by_hand("node1:29400", 0, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, None),
+        ({"SLURM_NTASKS": "1", "SLURM_PROCID": "0"}, None),
+        ({"SLURM_NTASKS": "4"}, None),  # within a job, but not started by srun
+        ({"SLURM_NTASKS": "4", "SLURM_PROCID": "3"}, Membership(None, 3, None, "slurm", 7)),
+        ({"OMPI_COMM_WORLD_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"}, None),
+        ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}, Membership(None, 1, None, "mpi4py", 7)),
+        ({"SLURM_NTASKS": "many", "SLURM_PROCID": "0"}, None),
+    ],
+)
+def test_launchers_are_known_by_what_they_set(environment: dict[str, str], expected: Membership | None) -> None:
+    assert by_launcher(environment, 7) == expected
+
+
+def test_mpirun_needs_mpi4py(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(Error, match="mpi4py") as raised:
+        join(Membership(None, 1, None, "mpi4py"))
+    assert "murmurcast[cluster]" in raised.value.hint
+
+
+def test_one_process_needs_nobody() -> None:
+    join(Membership("127.0.0.1:1", 0, 1))
