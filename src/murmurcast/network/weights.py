@@ -208,7 +208,7 @@ def _hopeless(changes: list[float]) -> bool:
 
 
 def _perron_over(weights: csr_array, fixed: int) -> FloatArray:
-    """pi over its entry at one node, which leaves a regular system; at a much visited node it keeps its digits.
+    """Divides pi by its entry at one node, which leaves a regular system; at a much visited node it keeps its digits.
 
     Its columns' diagonals outweigh the rest, so no pivots need to be looked for, and the order may be the one that
     fills up least where links go both ways.
