@@ -43,3 +43,7 @@ class NotConnected(Error):  # noqa: N818 - as above
     def __init__(self, message: str, *, hint: str, pieces: tuple[tuple[int, ...], ...]) -> None:
         super().__init__(message, hint=hint)
         self.pieces = pieces
+
+
+class LongWork(UserWarning):
+    """Told before work that will take minutes or more: about how long, and what to do instead."""

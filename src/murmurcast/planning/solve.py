@@ -4,6 +4,7 @@ The bound theta of 1/z depends on the weights, the weights on alpha, and alpha o
 certificate. Both are run to a fixed point, and the plan is made only where it verifies.
 """
 
+import warnings
 from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple, get_args
@@ -13,10 +14,11 @@ import numpy as np
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Stage, quiet
-from murmurcast.errors import Error, Infeasible
+from murmurcast.errors import Error, Infeasible, LongWork
 from murmurcast.network.graph import Network
 from murmurcast.network.weights import Mixing, Z, mixing, perron
 from murmurcast.network.weights import normaliser as resolve_normaliser
+from murmurcast.planning.forecast import forecast
 from murmurcast.planning.mean_mixing import mean_mixing, z_in_epochs
 from murmurcast.planning.plan import Plan, PowerRule, objective_value
 from murmurcast.planning.power.balanced import balanced_shape, level_below, level_within, require_level
@@ -83,6 +85,9 @@ def plan(
     Raises:
         Infeasible: No split meets the budget; names the worst link or node and the smallest feasible epsilon.
         Error: Bad input.
+
+    Warns:
+        LongWork: A per-epoch plan will take minutes or more; before it begins, with an estimate and a way out.
     """
     _check.instance(Network, network=network)
     _check.instance(Budget, budget=budget)
@@ -117,6 +122,9 @@ def planned(
         raise Error(
             'noise_to_step = "auto" needs a total budget', hint='set target = "certificate", or give noise_to_step'
         )
+    if budget.target == "per-epoch" and (words := forecast(network, rule)):
+        on_stage(words)
+        warnings.warn(words, LongWork, stacklevel=3)  # stages are gone with the next one, or shown to nobody
     if rule.objective == "balanced":
         on_stage("balancing the weights")
         solution = _balanced(setup, mix, rule, noise, resolved)

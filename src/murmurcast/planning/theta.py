@@ -45,6 +45,7 @@ class _Search(NamedTuple, Generic[Made]):
         high: The smallest that holds.
         earlier: The last that was tried.
         widths: Of the bounds, over time, as logarithms of their ratio.
+        least: The smallest that was tried.
     """
 
     slack: float
@@ -52,6 +53,7 @@ class _Search(NamedTuple, Generic[Made]):
     high: Tried[Made] | None = None
     earlier: Tried[Made] | None = None
     widths: tuple[float, ...] = ()
+    least: float = math.inf
 
     @property
     def width(self) -> float:
@@ -61,7 +63,10 @@ class _Search(NamedTuple, Generic[Made]):
     def after(self, now: Tried[Made]) -> "tuple[_Search[Made], float]":
         """What is known with one more that was tried, and the theta to try next."""
         low, high = (self.low, now) if now.holds else (now, self.high)
-        known = self._replace(low=low, high=high)
+        least, own = min(self.least, now.theta), now.needed * (1 + self.slack)
+        if now.holds and own < least:  # below all that was tried lies what leaves more power to the models
+            return self._replace(low=None, high=now, earlier=now, least=least, widths=()), own
+        known = self._replace(low=low, high=high, least=least)
         known = known._replace(widths=(*self.widths, known.width))
         return known._replace(earlier=now), known._following(now)
 

@@ -91,7 +91,7 @@ def optimum_inside(
         near: The optimum of the same network for another theta: where its way came by is a better start.
         order: Of elimination, where it is known already.
     """
-    order = elimination_order(limits) if order is None else order
+    order = elimination_order(limits.share) if order is None else order
     begin = None if near is None else _moved_inside(limits, near)
     found = None if begin is None else _followed(limits, begin, order, _GAP)
     found = _followed(limits, Inside(start, _start(limits, start)), order, _GAP) if found is None else found

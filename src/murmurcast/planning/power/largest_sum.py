@@ -51,14 +51,19 @@ def largest_sum_near(limits: Limits, near: Optimum | None = None) -> Split:
     nodes = len(limits.floor)
     if nodes <= _SMALL:
         return Split(drawn_back(limits, _vertex(limits)))
-    order = elimination_order(limits)
-    if nodes > _MIDDLE and order.band > _WIDEST_BAND:
+    order = elimination_order(limits.share)
+    if not goes_along(order):
         alpha = _vertex(limits) if _widest_layer(limits) <= _WIDEST else _first_order(limits)
         return Split(drawn_back(limits, alpha))
     found = _optimum(limits, near, order)
     if found is None:
         return Split(drawn_back(limits, _vertex(limits)))
     return Split(drawn_back(limits, _untied(found) if nodes > _MIDDLE else found.at.alpha), found)
+
+
+def goes_along(order: Order) -> bool:
+    """Whether the interior-point method factorises this network, in its order from end to end."""
+    return len(order.nodes) <= _MIDDLE or order.band <= _WIDEST_BAND
 
 
 def drawn_back(limits: Limits, alpha: FloatArray) -> FloatArray:

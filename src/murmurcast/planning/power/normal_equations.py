@@ -15,7 +15,6 @@ from scipy.sparse import csgraph, csr_array
 
 from murmurcast._check import FloatArray
 from murmurcast._threads import one_blas_thread
-from murmurcast.planning.power.per_epoch_limits import Limits
 
 
 class Solve(Protocol):
@@ -45,13 +44,16 @@ class Order(NamedTuple):
         return 2 * self.band < len(self.nodes)
 
 
-def elimination_order(limits: Limits) -> Order:
-    """Reverse Cuthill-McKee of who hears whom: from one end of the network to the other, neighbours together."""
-    share = limits.share
-    nodes = np.asarray(csgraph.reverse_cuthill_mckee(share, symmetric_mode=True), np.int64)
+def elimination_order(links: csr_array) -> Order:
+    """Reverse Cuthill-McKee: from one end of the network to the other, neighbours together.
+
+    Args:
+        links: [nodes, nodes] who hears whom; only which entries there are matters, and they are two-way.
+    """
+    nodes = np.asarray(csgraph.reverse_cuthill_mckee(links, symmetric_mode=True), np.int64)
     place = np.empty_like(nodes)
     place[nodes] = np.arange(len(nodes))
-    senders, begins = place[share.indices], share.indptr[:-1]
+    senders, begins = place[links.indices], links.indptr[:-1]
     apart = np.maximum.reduceat(senders, begins) - np.minimum.reduceat(senders, begins)
     return Order(nodes, place, int(apart.max()))
 
