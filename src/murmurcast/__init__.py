@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from murmurcast.data import features as features
     from murmurcast.errors import Error as Error
     from murmurcast.errors import Infeasible as Infeasible
+    from murmurcast.errors import LongWork as LongWork
     from murmurcast.errors import NotConnected as NotConnected
     from murmurcast.experiments import display as display
     from murmurcast.experiments.build import Experiment as Experiment
@@ -115,6 +116,7 @@ _HOME = {
     "Error": "errors",
     "Experiment": "experiments.build",
     "Infeasible": "errors",
+    "LongWork": "errors",
     "Linear": "privacy.linear",
     "LinkBudget": "radio.link_budget",
     "Mixing": "network.weights",

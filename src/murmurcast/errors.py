@@ -47,3 +47,7 @@ class NotConnected(Error):  # noqa: N818 - as above
 
 class LostOthers(Error):  # noqa: N818 - as above
     """One of several processes that train together can no longer reach the others."""
+
+
+class LongWork(UserWarning):
+    """Told before work that will take minutes or more: about how long, and what to do instead."""

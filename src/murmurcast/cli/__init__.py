@@ -2,7 +2,8 @@
 
 import gc
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
@@ -22,7 +23,7 @@ from murmurcast.cli.reproduce import reproduce
 from murmurcast.cli.run import run
 from murmurcast.cli.sweep import sweep
 from murmurcast.cli.tune import tune
-from murmurcast.errors import Error, LostOthers
+from murmurcast.errors import Error, LongWork, LostOthers
 
 app = typer.Typer(
     name="murmurcast",
@@ -54,6 +55,8 @@ for _name, _command in (
 # looking through them again and again took a tenth of a short run.
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
+_usual_warning = warnings.showwarning
+
 # typer keeps its usage errors to itself; this is the class all of them share.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
@@ -78,6 +81,7 @@ def _root(
 def main() -> None:
     """The entry point: `error:` and `hint:` on stderr and exit 2 for bad input, never a traceback."""
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    warnings.showwarning = _note_long_work  # type: ignore[assignment]
     try:
         status = app(standalone_mode=False)
     except LostOthers as problem:
@@ -105,6 +109,14 @@ def main() -> None:
             "bring nodes, epochs, runs and values to a usual size",
         )
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _note_long_work(message: Warning | str, category: type[Warning], *place: Any) -> None:
+    """As one line on stderr, without the line of code; all other warnings as usual."""
+    if issubclass(category, LongWork):
+        typer.echo(f"note: {message}", err=True)
+    else:
+        _usual_warning(message, category, *place)
 
 
 def _fail(message: str, hint: str) -> None:

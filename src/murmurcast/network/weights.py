@@ -4,11 +4,12 @@ With the power split alpha, node j's model arrives at i with amplitude h_ji sqrt
 c_i is the mean of those amplitudes, and keeping 1 - d_i/R of its own makes one row-stochastic matrix A of them all.
 """
 
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, diags_array, eye_array
-from scipy.sparse.linalg import spsolve
+from scipy.sparse.linalg import splu
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
@@ -19,6 +20,9 @@ from murmurcast.network.graph import Network
 Z = Literal["recursive", "perron", "mean", "predicted"]
 RECURSIVE_UP_TO = 3000  # nodes: z is nodes x nodes
 MAX_Z_ENTRIES = 2e8  # numbers: epochs x nodes
+_SETTLED = 1e-14  # of every entry
+_MOST_ITERATIONS, _WATCHED = 1000, 50
+_MUCH_VISITED = 10  # times as often as another
 
 
 class Mixing(NamedTuple):
@@ -172,28 +176,55 @@ def perron(weights: csr_array) -> FloatArray:
 
     Power iteration of the chain that always moves, made lazy by one half so that it cannot be periodic: dividing its
     limit by the chance of moving gives pi, however much of its own a node keeps. Where the network mixes too slowly
-    for that (long rings, paths, grids), one sparse solve, which is cheap on just such networks.
+    for that (long rings, paths, grids, large plains), one sparse solve, which is cheap on just such networks.
     """
     nodes = weights.shape[0]
     away = csr_array(weights - diags_array(weights.diagonal()))
     moving = np.asarray(away.sum(axis=1)).ravel()
     jump = csr_array(away.T @ diags_array(1 / moving))
-    visits, change = np.full(nodes, 1 / nodes), np.inf
-    for _ in range(1000):
+    visits, changes = np.full(nodes, 1 / nodes), [np.inf]
+    while len(changes) <= _MOST_ITERATIONS and not _hopeless(changes):
         following = (jump @ visits + visits) / 2
-        last, change = change, float(np.abs(following / visits - 1).max())
+        change, last = float(np.abs(following / visits - 1).max()), changes[-1]
         visits = following / following.sum()
         # What is left to go is the geometric tail of the changes.
-        if change == 0 or change * max(1.0, change / max(last - change, 1e-300)) < 1e-14:
+        if change == 0 or change * max(1.0, change / max(last - change, 1e-300)) < _SETTLED:
             pi = visits / moving
             return _check.frozen(pi / pi.sum())
-    # Fixing pi at one node leaves a regular system; at a much visited node it keeps its digits.
-    fixed = int(np.argmax(visits / moving))
+        changes.append(change)
+    pi = _perron_over(weights, int(np.argmax(visits / moving)))
+    if pi.max() > _MUCH_VISITED:  # on long rings the iteration does not yet know which node that is
+        pi = _perron_over(weights, int(np.argmax(pi)))
+    return _check.frozen(pi / pi.sum())
+
+
+def _hopeless(changes: list[float]) -> bool:
+    """Whether at the rate of late the iteration would not end in time: rates only fall off, so it is seen early."""
+    done = len(changes)
+    if done <= 2 * _WATCHED:
+        return False
+    shrunk = math.log(changes[-1 - _WATCHED] / changes[-1])
+    return shrunk * (_MOST_ITERATIONS - done) < _WATCHED * math.log(changes[-1] / _SETTLED)
+
+
+def _perron_over(weights: csr_array, fixed: int) -> FloatArray:
+    """Divides pi by its entry at one node, which leaves a regular system; at a much visited node it keeps its digits.
+
+    Its columns' diagonals outweigh the rest, so no pivots need to be looked for, and the order may be the one that
+    fills up least where links go both ways.
+    """
+    nodes = weights.shape[0]
     others = np.flatnonzero(np.arange(nodes) != fixed)
     system = csc_array(eye_array(nodes) - weights.T)
+    factor = splu(
+        csc_array(system[:, others][others]),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
     pi = np.ones(nodes)
-    pi[others] = spsolve(system[:, others][others], -system[:, [fixed]].toarray()[others, 0])
-    return _check.frozen(pi / pi.sum())
+    pi[others] = factor.solve(-system[:, [fixed]].toarray()[others, 0])
+    return pi
 
 
 def mixing_rate(weights: csr_array) -> MixingRate:

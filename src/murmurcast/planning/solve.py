@@ -4,7 +4,9 @@ The bound theta of 1/z depends on the weights, the weights on alpha, and alpha o
 certificate. Both are run to a fixed point, and the plan is made only where it verifies.
 """
 
+import warnings
 from collections.abc import Callable
+from itertools import count
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -12,20 +14,23 @@ import numpy as np
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Stage, quiet
-from murmurcast.errors import Error, Infeasible
+from murmurcast.errors import Error, Infeasible, LongWork
 from murmurcast.network.graph import Network
 from murmurcast.network.weights import Mixing, Z, mixing, perron
 from murmurcast.network.weights import normaliser as resolve_normaliser
+from murmurcast.planning.forecast import forecast
 from murmurcast.planning.mean_mixing import mean_mixing, z_in_epochs
 from murmurcast.planning.plan import Plan, PowerRule, objective_value
 from murmurcast.planning.power.balanced import balanced_shape, level_below, level_within, require_level
 from murmurcast.planning.power.certified import certified_alpha, certified_noise, require_floor
-from murmurcast.planning.power.largest_sum import largest_sum
+from murmurcast.planning.power.interior_point import Optimum
+from murmurcast.planning.power.largest_sum import Split, largest_sum, largest_sum_near
 from murmurcast.planning.power.least_noise import least_noise
 from murmurcast.planning.power.max_min import even_split, max_min
 from murmurcast.planning.power.per_epoch_limits import Limits, limits, unchecked_limits
 from murmurcast.planning.schedule import Schedule
 from murmurcast.planning.setup import Budget, ProblemFacts, Setup, require_facts
+from murmurcast.planning.theta import Tried, settled_theta
 from murmurcast.privacy import certificate
 from murmurcast.radio import divisor
 from murmurcast.radio.settings import Radio
@@ -33,6 +38,7 @@ from murmurcast.radio.settings import Radio
 _PAPER_NOISE_TO_STEP = 10.0
 _PLAIN_ROUNDS, _ROUNDS = 20, 200
 _EXACT_UP_TO = 1000  # nodes; the first-order method of some larger networks is less exact
+_LARGE_SLACK = 1e-4
 
 _Mix = Callable[[FloatArray], tuple[Mixing, FloatArray]]
 
@@ -79,6 +85,9 @@ def plan(
     Raises:
         Infeasible: No split meets the budget; names the worst link or node and the smallest feasible epsilon.
         Error: Bad input.
+
+    Warns:
+        LongWork: A per-epoch plan will take minutes or more; before it begins, with an estimate and a way out.
     """
     _check.instance(Network, network=network)
     _check.instance(Budget, budget=budget)
@@ -100,21 +109,22 @@ def planned(
     resolved = resolve_normaliser(network, normaliser)
     network.require_two_way("the paper's power split")
     noise = _noise(schedule, budget, network.nodes)
+    at_limit = rule_of_z != "recursive" or (radio is not None and radio.varies)  # z, of the weights or their mean
 
     def mix(alpha: FloatArray) -> tuple[Mixing, FloatArray]:
         if radio is None:
             mixed = mixing(network, alpha, resolved)
         else:
             mixed = mean_mixing(network, alpha, resolved, radio, schedule.epochs)
-        varies = radio is not None and radio.varies
-        return mixed, z_in_epochs(
-            mixed.weights, schedule, "perron" if varies or rule_of_z != "recursive" else rule_of_z
-        )
+        return mixed, z_in_epochs(mixed.weights, schedule, "perron" if at_limit else rule_of_z)
 
     if budget.target == "per-epoch" and noise is None:
         raise Error(
             'noise_to_step = "auto" needs a total budget', hint='set target = "certificate", or give noise_to_step'
         )
+    if budget.target == "per-epoch" and (words := forecast(network, rule)):
+        on_stage(words)
+        warnings.warn(words, LongWork, stacklevel=3)  # stages are gone with the next one, or shown to nobody
     if rule.objective == "balanced":
         on_stage("balancing the weights")
         solution = _balanced(setup, mix, rule, noise, resolved)
@@ -139,7 +149,7 @@ def planned(
         theta=solution.theta,
         mixing=solution.mixing,
         z=solution.z,
-        perron=perron(solution.mixing.weights),
+        perron=solution.z[-1] if at_limit else perron(solution.mixing.weights),
         noise_is_automatic=noise is None,
         fell_back_to_even=solution.even,
     )
@@ -198,14 +208,15 @@ def _better(rule: PowerRule, noise: FloatArray, chosen: _Solution | None, even: 
     """
     if chosen is None:
         return even
-    values = [
-        objective_value(rule.objective, solution.alpha, perron(solution.mixing.weights), noise)
-        for solution in (chosen, even)
-    ]
-    settled, level = values
+    settled, level = (_value(rule, noise, solution) for solution in (chosen, even))
     hair = 1e-4  # programs are solved to finite accuracy
     worse = settled > level * (1 + hair) if rule.objective == "noise" else settled < level * (1 - hair)
     return even if worse else chosen
+
+
+def _value(rule: PowerRule, noise: FloatArray, solution: _Solution) -> float:
+    pi = perron(solution.mixing.weights) if rule.objective == "noise" else solution.z[-1]  # nothing else looks at it
+    return objective_value(rule.objective, solution.alpha, pi, noise)
 
 
 def _per_epoch(
@@ -227,7 +238,9 @@ def _per_epoch(
     level = even_split(within(theta))
     even = _Solution(level, noise, theta, *mix(level), even=True)
     try:
-        chosen = _settle(mix, within, budget, rule, noise, even, on_stage)
+        large = len(noise) > _EXACT_UP_TO and rule.objective != "noise"
+        settle = _settle_between if large else _settle
+        chosen = settle(mix, within, budget, rule, noise, even, on_stage)
     except Infeasible:
         chosen = None  # only for the larger theta that the program itself brought about
     return _better(rule, noise, chosen, even)
@@ -244,8 +257,9 @@ def _settle(
 ) -> _Solution | None:
     """Alternates between theta (and pi, for the noise objective) and alpha until theta bounds 1/z, and hardly more."""
     # A hair above what is needed, so that the bound holds although programs are solved to finite accuracy.
-    slack = 1e-6 if rule.objective == "noise" else 1e-9 if len(noise) <= _EXACT_UP_TO else 1e-4
-    theta, weight = _bound(budget, start.z, slack), perron(start.mixing.weights)
+    slack = 1e-6 if rule.objective == "noise" else 1e-9
+    theta = _bound(budget, start.z, slack)
+    weight = perron(start.mixing.weights) if rule.objective == "noise" else start.z[-1]
     for attempt in range(_ROUNDS):
         on_stage(f"finding the power split, round {attempt + 1}")
         if rule.objective == "noise":
@@ -264,6 +278,36 @@ def _settle(
         theta = max(theta, following) if late else following
         weight = (pi + weight) / 2 if late else pi
     return None
+
+
+def _settle_between(
+    mix: _Mix,
+    within: Callable[[float], Limits],
+    budget: Budget,
+    rule: PowerRule,
+    noise: FloatArray,
+    start: _Solution,
+    on_stage: Stage,
+) -> _Solution | None:
+    """As `_settle`, where every round costs a large program: between bounds, each begun where the last came by."""
+    near: Optimum | None = None
+    attempts = count(1)
+
+    def attempt(theta: float) -> Tried[_Solution]:
+        nonlocal near
+        on_stage(f"finding the power split, round {next(attempts)}")
+        alpha, near = (
+            largest_sum_near(within(theta), near) if rule.objective == "sum" else Split(max_min(within(theta)))
+        )
+        mixed, z = mix(alpha)
+        return Tried(theta, _bound(budget, z), _Solution(alpha, noise, theta, mixed, z))
+
+    def hopeless(made: _Solution) -> bool:
+        # The larger theta, the less alpha: once the even split is better, it stays so.
+        return _better(rule, noise, made, start) is start
+
+    found = settled_theta(attempt, _bound(budget, start.z, _LARGE_SLACK), _LARGE_SLACK, hopeless)
+    return None if found is None else found.made
 
 
 def _balanced(setup: Setup, mix: _Mix, rule: PowerRule, noise: FloatArray | None, resolved: int) -> _Solution:
