@@ -87,6 +87,7 @@ EVERY_NTH = {
     "algorithms/test_observed.py::test_nobody_learns_more_than_is_certified": 2,
     "algorithms/test_observed.py::test_weights_and_noise_are_those_that_the_channel_delivers": 3,
     "algorithms/test_over_radio.py::test_noise_follows_the_step_so_that_the_certificate_is_the_budget": 3,
+    "algorithms/test_over_radio.py::test_power_per_symbol_stays_within_its_budget": 2,
     "algorithms/test_radio_accounts.py::test_an_untouched_run_is_kept_and_costs_what_the_budget_says": 3,
     "algorithms/test_registry.py::test_every_method_is_reached_from_a_file": 3,
     "algorithms/test_testing.py::test_every_method_keeps_to_the_protocol": 3,
