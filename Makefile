@@ -30,11 +30,15 @@ reproduce: $(READY)
 choose: $(READY)
 	$(BIN)/python -m murmurcast.reproduction.tune_schedule
 
+# Several processes share the cores: BLAS with threads of its own would wait for the others by spinning. What pytest
+# makes of the tests is kept, because every process needs all of it.
+APART := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	$(APART)
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -m slow --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	$(APART) -m slow
 
 # Any of these browsers will do; where there is none, Debian's is installed.
 CHROMIUM = command -v chromium || command -v chromium-browser || command -v google-chrome

@@ -6,6 +6,7 @@ What depends on a new interpreter (signals, environment, start-up) starts one.
 """
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import runpy
@@ -20,15 +21,33 @@ COMMAND = Path(sys.executable).with_name("murmurcast")
 _SECONDS = 300
 _LIBRARIES = [
     "h5netcdf",
+    "highspy",
     "jax",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.figure",
+    "murmurcast.algorithms.central_dp",
+    "murmurcast.algorithms.mped2fl",
+    "murmurcast.audits.audit",
     "murmurcast.certificates.certify",
+    "murmurcast.certificates.compare",
+    "murmurcast.certificates.document",
     "murmurcast.cli",
+    "murmurcast.data.datasets",
     "murmurcast.experiments.load",
+    "murmurcast.experiments.rebuild",
+    "murmurcast.network.topologies",
     "murmurcast.planning.solve",
+    "murmurcast.problems.model",
+    "murmurcast.problems.softmax",
+    "murmurcast.reports.audits",
+    "murmurcast.reports.runs",
     "murmurcast.runs.run",
+    "networkx",
+    "plotly.graph_objects",
     "rich.progress",
     "rich.table",
     "scipy.optimize",
+    "scipy.stats",
     "typer.rich_utils",
     "xarray",
 ]
@@ -73,6 +92,7 @@ def _execute(words: list[str], folder: str, environment: dict[str, str], out: st
         os.dup2(os.open(name, mode | os.O_CREAT, 0o600), stream)
     # The libraries were imported with the streams of before.
     sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
+    gc.freeze()
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

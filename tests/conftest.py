@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
+from xdist.scheduler import LoadFileScheduling
 
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.engine.compile_cache import use_compile_cache
@@ -86,6 +87,7 @@ EVERY_NTH = {
     "algorithms/test_observed.py::test_nobody_learns_more_than_is_certified": 2,
     "algorithms/test_observed.py::test_weights_and_noise_are_those_that_the_channel_delivers": 3,
     "algorithms/test_over_radio.py::test_noise_follows_the_step_so_that_the_certificate_is_the_budget": 3,
+    "algorithms/test_over_radio.py::test_power_per_symbol_stays_within_its_budget": 2,
     "algorithms/test_radio_accounts.py::test_an_untouched_run_is_kept_and_costs_what_the_budget_says": 3,
     "algorithms/test_registry.py::test_every_method_is_reached_from_a_file": 3,
     "algorithms/test_testing.py::test_every_method_keeps_to_the_protocol": 3,
@@ -137,6 +139,23 @@ EVERY_NTH = {
     "reports/test_charts.py::test_epsilon_from_the_ledger_is_the_plans": 2,
     "runs/test_variants.py::test_a_second_setting_gives_what_a_run_of_its_own_gives": 3,
 }
+
+
+# Files whose tests share nothing, and which are long: any process may take any of their tests.
+_TEST_BY_TEST = ("test_docs.py", "test_examples.py")
+
+
+class _ByFile(LoadFileScheduling):  # type: ignore[misc]
+    """Tests of a file go to one process, which keeps what they share, but for those that share nothing."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = str(super()._split_scope(nodeid))
+        return nodeid if file.removeprefix("tests/") in _TEST_BY_TEST else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
+    """Called by pytest-xdist."""
+    return _ByFile(config, log)
 
 
 # Begun first, so that no process is left alone with one of them at the end.

@@ -33,6 +33,7 @@ from tests.audits.systems import DIM, TARGET, Fault, attacked, attacks, audits, 
 from tests.conftest import asymmetric_network
 
 AUDITS, MANY, RUNS = 2, 30, 200  # audits of so many runs each: 30 of 30 caught shows a power above 0.9 at 95 %
+FEW = 50  # runs where any number will do: always the same, so that programs are compiled once for all such tests
 
 
 def power(found: "list[dict[str, Attack]]", limit: float, who: str | None = None) -> float:
@@ -104,7 +105,7 @@ def test_an_honest_system_stands_and_the_eavesdropper_reaches_the_promise() -> N
 
 def test_few_canaries_accuse_nobody() -> None:
     """With few runs the learned filter sees little; what it was told of some canaries must not show others."""
-    gathered = attacked(claimed(), claimed(), bowls(5), 75)
+    gathered = attacked(claimed(), claimed(), bowls(5), FEW)
     for number, part in enumerate(audits(gathered, 5)):
         assert not any(attack.refutes for attack in attacks(part, mu_promised(), seed=number).values())
 
@@ -228,7 +229,7 @@ def test_an_unclipped_gradient_is_found(batch: int | None) -> None:
 
 def test_nothing_promised_is_not_falsified() -> None:
     for algorithm in (noiseless(claimed().plan), mped2fl(claimed().plan)):
-        found = audit(algorithm, bowls(5), runs=20)
+        found = audit(algorithm, bowls(5), runs=FEW, target=TARGET)
         assert found.verdict == "nothing is promised"
         assert max(attack.epsilon for attack in found.attacks) > 2.0
 
@@ -339,7 +340,7 @@ def test_ends_fixed_beforehand_are_attacked_as_they_are() -> None:
     ended = with_ends(algorithm, stop_after=4)
     quieter = audit(ended, problem, runs=200, target=TARGET, options=options, actual=faults.noise_at(ended, 0.5))
     assert f"eavesdropper about node {TARGET}" in quieter.falsified_by
-    silent = audit(with_ends(algorithm, drops={TARGET: 1}), problem, runs=20, target=TARGET)
+    silent = audit(with_ends(algorithm, drops={TARGET: 1}), problem, runs=200, target=TARGET)
     assert (silent.mu_promised, silent.verdict) == (0.0, "not falsified")
     dropped = audit(with_ends(algorithm, drops={TARGET: 5}), problem, runs=200, target=TARGET, options=options)
     assert [attack.adversary for attack in dropped.attacks] == ONLY_THE_EAVESDROPPER
@@ -352,11 +353,11 @@ def test_a_coalition_that_cannot_attack_is_a_warning() -> None:
     dropped = with_ends(ours, drops={TARGET: 5})
     own = ours._replace(name="mine", settings={})
     for algorithm, words in ((mped2fl(ours.plan), "mped2fl"), (dropped, "drop out"), (own, "mine")):
-        found = audit(algorithm, bowls(5), runs=5, target=TARGET, coalition=(0, 1))
+        found = audit(algorithm, bowls(5), runs=FEW, target=TARGET, coalition=(0, 1))
         assert [attack.adversary for attack in found.attacks] == ONLY_THE_EAVESDROPPER
         (line,) = found.warnings
         assert "receivers 0, 1 did not attack" in line
         assert words in line
-    heard = audit(ours, bowls(5), runs=5, coalition=(0, 1))
+    heard = audit(ours, bowls(5), runs=FEW, coalition=(0, 1))
     assert (heard.warnings, heard.targets) == ((), (2, 3, 4))
     assert heard.unseen == ("attacks on the members of the coalition",)

@@ -114,10 +114,10 @@ def test_the_experiment_of_a_finished_run_is_audited(call: Call, folder: Path) -
     rng = np.random.default_rng(3)
     table = np.column_stack([rng.standard_normal((80, 3)), rng.standard_normal(80)])
     np.savetxt(folder / "mine.csv", table, delimiter=",", header="a,b,c,target", comments="")
-    set_here = ("--set", "schedule.epochs=4", "--set", "privacy.epsilon=3")
+    set_here = ("--set", "schedule.step=0.2", "--set", "privacy.epsilon=3")
     done = command("run", "my.toml", "--out", "kept", *set_here, cwd=folder)
     assert done.returncode == 0, done.stderr
-    shown = json.loads(call("kept", "--runs", "10", "--json").out)
+    shown = json.loads(call("kept", "--runs", "60", "--json").out)
     assert shown["epsilon_promised"] == pytest.approx(3.0, rel=1e-6)
     text = (folder / "kept" / "experiment.toml").read_text()
     ours = text.replace('name = "logistic"', 'name = "mine.csv"').replace('kind = "softmax"', 'kind = "ridge"')
@@ -158,7 +158,7 @@ def test_other_methods_are_audited_too(call: Call, name: str, verdict: str) -> N
 
 
 def test_nothing_promised_is_said(call: Call) -> None:
-    done = call("my.toml", "--runs", "5", "--set", "algorithm.name=noiseless")
+    done = call("my.toml", "--runs", "60", "--set", "algorithm.name=noiseless")
     assert done.code == 0, done.err
     assert "Verdict  nothing is promised, and " in done.out
     assert "promised: nothing" in done.out
@@ -178,11 +178,17 @@ def test_a_coalition_that_cannot_attack_is_a_warning(call: Call, folder: Path) -
     assert words in line
 
 
-def test_a_page_is_written_and_nobody_elses_file_is_lost(call: Call, folder: Path) -> None:
-    done = call("my.toml", "--runs", "5", "--out", "audit.html", "--set", "problem.batch=5")
+@pytest.mark.parametrize(
+    ("setting", "warned"),
+    [
+        ("problem.clipping=none", "Gradients are not clipped"),
+        pytest.param("problem.batch=5", "Minibatches: no amplification by sampling", marks=pytest.mark.slow),
+    ],
+)
+def test_a_page_is_written_and_nobody_elses_file_is_lost(call: Call, folder: Path, setting: str, warned: str) -> None:
+    done = call("my.toml", "--runs", "5", "--out", "audit.html", "--set", setting)
     assert done.code == 0, done.err
     page = (folder / "audit.html").read_text()
-    warned = "Minibatches: no amplification by sampling"
     for words in ("Audit of my.toml", "eavesdropper", "Alarms, right and wrong", "epsilon = 2.0", warned):
         assert words in page
     (folder / "mine.html").write_text("my own")

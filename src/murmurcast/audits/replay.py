@@ -22,7 +22,7 @@ from murmurcast.problems.base import Data, Problem
 
 Signals = tuple[tuple[NDArray[Any], NDArray[Any]], ...]  # of every round, what nodes sent and what they heard
 Points = Literal["as claimed", "own", "without own noise"]
-_RUNS_PER_BLOCK = 64  # runs whose gradients fit in the cache
+_MOST_PER_BLOCK = 64  # runs whose gradients fit in the cache
 
 
 class World(NamedTuple):
@@ -46,12 +46,12 @@ class Stepped(NamedTuple):
     """Nodes after an epoch.
 
     Attributes:
-        state: Their states, arrays [nodes, runs, worlds, ...].
+        state: Their states, arrays of the host [nodes, runs, worlds, ...].
         expected: Of every round, [nodes, runs, worlds, ...] what they were expected to send, but for fresh draws.
     """
 
     state: Any
-    expected: tuple[jax.Array, ...]
+    expected: tuple[NDArray[Any], ...]
 
 
 class Step(Protocol):
@@ -102,11 +102,11 @@ def replay(
         data: `problem.local_data()`, where it is at hand already.
     """
     dtype = jnp.zeros(0).dtype
-    roots, numbers = jnp.asarray(noise.roots(seeds)), jnp.asarray(nodes)
+    roots = jnp.asarray(noise.roots(seeds))
     # Arguments, not constants of the program: then one compiled program serves all nodes, and all systems of a size.
     fixed = list(
         zip(
-            numbers,
+            map(jnp.asarray, nodes),
             _of_nodes(problem.local_data() if data is None else data, nodes, dtype),
             _weight(canaries, nodes, dtype),
             _planted(canaries, nodes, len(seeds), problem.shape, dtype),
@@ -135,7 +135,7 @@ def replay(
         def one(now: Any) -> Any:
             return of_run(now[0], tables, mine, (weight, now[1]), *now[2:])
 
-        return jax.lax.map(one, (keys, planted, state, signals), batch_size=_RUNS_PER_BLOCK)
+        return jax.lax.map(one, (keys, planted, state, signals), batch_size=_runs_per_block(len(keys)))
 
     def step(epoch: int, state: Any, signals: Signals) -> Stepped:
         tables = [
@@ -148,9 +148,15 @@ def replay(
             of_node(roots, jnp.asarray(epoch), *_at(place, tables), of, *_at(place, state, shaped))
             for place, of in enumerate(fixed)
         ]
-        return Stepped(*jax.tree.map(lambda *leaves: jnp.stack(leaves), *following))
+        return Stepped(*_stacked(following))
 
     return Replay(nodes, _start(algorithm, problem, roots, nodes, fixed, supposed), step)
+
+
+def _runs_per_block(runs: int) -> int:
+    """As many as fit, in equal blocks where there are any of half that size: the rest would be compiled once more."""
+    sizes = range(min(runs, _MOST_PER_BLOCK), _MOST_PER_BLOCK // 2 - 1, -1)
+    return next((size for size in sizes if runs % size == 0), _MOST_PER_BLOCK)
 
 
 def _one_epoch(algorithm: Algorithm, tables: Any, state: Any, signals: Any, local: Local) -> tuple[Any, Any]:
@@ -191,8 +197,13 @@ def _at_points(points: Points, algorithm: Algorithm, tables: Any, state: Any, si
 
 
 def _at(place: int, *trees: Any) -> tuple[Any, ...]:
-    """The entries of one node."""
+    """The entries of one node, of arrays of the host."""
     return tuple(jax.tree.map(lambda leaf: leaf[place], tree) for tree in trees)
+
+
+def _stacked(of_nodes: list[Any]) -> Any:
+    """All nodes together, on the host: JAX would compile a program for every shape that is cut or put together."""
+    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *of_nodes)
 
 
 def _in_world(able: Local, world: Any, planted: Any) -> Local:
@@ -210,11 +221,12 @@ def _start(
 ) -> Any:
     """[nodes, runs, worlds, ...] the first state of every node: the public start, and what data did to it there."""
     dtype = supposed[0].dtype
-    points = jnp.asarray(one_node.points(problem, roots, nodes, dtype))
+    points = np.asarray(one_node.points(problem, roots, nodes, dtype))
     if not check.first_state(algorithm, problem, dtype).gradients:
         local = Local(jnp.zeros_like, jnp.zeros_like, problem.project)
-        begun = jax.vmap(jax.vmap(lambda point: algorithm.init(point, local)))(points)
-        return jax.tree.map(lambda leaf: jnp.repeat(leaf[:, :, None], len(supposed[0]), axis=2), begun)
+        begin = jax.jit(jax.vmap(jax.vmap(lambda point: algorithm.init(point, local))))
+        worlds = len(supposed[0])
+        return jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[:, :, None], worlds, axis=2), begin(points))
 
     @jax.jit
     def of_node(roots: jax.Array, points: jax.Array, fixed: Any) -> Any:
@@ -227,10 +239,9 @@ def _start(
             able = one_node.local(problem, mine, jax.random.wrap_key_data(key))
             return jax.vmap(lambda world: algorithm.init(point, _in_world(able, world, (weight, canary))))(supposed)
 
-        return jax.lax.map(of_run, (keys, planted, points), batch_size=_RUNS_PER_BLOCK)
+        return jax.lax.map(of_run, (keys, planted, points), batch_size=_runs_per_block(len(keys)))
 
-    begun = [of_node(roots, points[place], of) for place, of in enumerate(fixed)]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *begun)
+    return _stacked([of_node(roots, points[place], of) for place, of in enumerate(fixed)])
 
 
 def _of_nodes(data: Data, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> list[Any]:
@@ -244,22 +255,21 @@ def _of_nodes(data: Data, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> l
     return [jax.tree.map(lambda leaf, node=node: of_node(leaf[node]), arrays) for node in nodes]
 
 
-def _weight(canaries: Canaries | None, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> jax.Array:
+def _weight(canaries: Canaries | None, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> list[jax.Array]:
     """[nodes] 0 for a target whose canaries are all its data: half way, they cancel."""
-    if canaries is None:
-        return jnp.ones(len(nodes), dtype)
-    return jnp.asarray(np.where(np.isin(nodes, canaries.targets) & canaries.alone, 0.0, 1.0), dtype)
+    nothing = np.zeros(len(nodes), bool) if canaries is None else np.isin(nodes, canaries.targets) & canaries.alone
+    return [jnp.asarray(weight, dtype) for weight in np.where(nothing, 0.0, 1.0)]
 
 
 def _planted(
     canaries: Canaries | None, nodes: NDArray[np.int64], runs: int, shape: tuple[int, ...], dtype: "np.dtype[Any]"
-) -> jax.Array:
-    """[nodes, runs, ...] what canaries add to gradients with their true signs."""
+) -> list[jax.Array]:
+    """[nodes] of every node, [runs, ...] what canaries add to gradients with their true signs."""
     added = np.zeros((len(nodes), runs, *shape), dtype)
     if canaries is not None:
         for target, signs, change in zip(canaries.targets, canaries.signs, canaries.change, strict=True):
             added[nodes == target] = change / 2 * signs.reshape(runs, *shape)
-    return jnp.asarray(added)
+    return [jnp.asarray(one) for one in added]
 
 
 def _batch_keys(roots: jax.Array, epoch: Any, number: jax.Array) -> jax.Array:
@@ -284,5 +294,5 @@ def _taking_part(coins: Any, epoch: jax.Array, planted: jax.Array) -> jax.Array:
     return jax.vmap(lambda of, canary: tossed(of, epoch, canary))(coins, planted) if coins else planted
 
 
-def _shaped(signal: NDArray[Any], shape: tuple[int, ...], dtype: "np.dtype[Any]") -> jax.Array:
-    return jnp.asarray(signal.reshape(*signal.shape[:-1], *shape), dtype)
+def _shaped(signal: NDArray[Any], shape: tuple[int, ...], dtype: "np.dtype[Any]") -> NDArray[Any]:
+    return signal.reshape(*signal.shape[:-1], *shape).astype(dtype, copy=False)
