@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import methods, models, noise, planning, radio, training
+from benchmarks import methods, models, noise, planning, radio, scale, training
 
 PARTS = {
     "planning": planning.bench,
@@ -11,6 +11,7 @@ PARTS = {
     "radio": radio.bench,
     "models": models.bench,
     "noise": noise.bench,
+    "scale": scale.bench,
 }
 
 if __name__ == "__main__":

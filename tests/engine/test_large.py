@@ -149,7 +149,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: pyt
         if done == 4:
             raise KeyboardInterrupt
 
-    options = {"evaluate_every": 2, "folder": tmp_path, "checkpoint_every": 3}
+    options: dict[str, Any] = {"evaluate_every": 2, "folder": tmp_path, "checkpoint_every": 3}
     with pytest.raises(KeyboardInterrupt):
         mc.run(made, problem, seeds=(0, 3), options=mc.RunOptions(**options, on_progress=stop))
     resumed = mc.run(made, problem, seeds=(0, 3), options=mc.RunOptions(**options, resume=True))

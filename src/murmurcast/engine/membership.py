@@ -121,7 +121,7 @@ def _not_met(member: Membership, words: str) -> Error:
 
 def _require_mpi4py() -> None:
     try:
-        import mpi4py  # type: ignore[import-not-found] # noqa: F401
+        import mpi4py  # noqa: F401
     except ImportError:
         raise Error(
             "under mpirun the processes find each other through mpi4py, which is not installed",

@@ -21,6 +21,7 @@ from murmurcast.problems.sampling import Sampling, SamplingRule, joined, samplin
 
 MAX_BYTES = 16 * 2**30  # bytes
 MAX_BATCH = 2**16 - 1
+_ROWS_AT_ONCE = 4096
 LARGEST_VALUE = 1e12  # in the data: products of a few of them stay within float32
 
 
@@ -201,8 +202,9 @@ class OnExamples(ABC):
     def pool(self) -> Pool:
         """All examples, once: nodes of a large network refer to them by their places."""
         data = self.data.dataset
-        squares = np.einsum("nd,nd->n", data.features, data.features, dtype=np.float64) + self.constant**2
-        return Pool(data.features, data.targets, np.sqrt(squares))
+        parts = np.array_split(data.features, -(-len(data.features) // _ROWS_AT_ONCE))  # not all in float64 at once
+        squares = np.concatenate([np.einsum("nd,nd->n", part, part, dtype=np.float64) for part in parts])
+        return Pool(data.features, data.targets, np.sqrt(squares + self.constant**2))
 
     def holdings(self) -> Holdings:
         """Who holds which."""
