@@ -178,7 +178,8 @@ def _told(started: list[_Process], failed: _Process, folder: Path) -> int | None
             return None
         complain(
             f"{who} ended before it had met the others within {lost.member.within} s",
-            "start all processes, the first of them at the coordinator's address; --connect-within waits longer",
+            "start every process once, each with its own --process-id and process 0 at the coordinator's address; "
+            "--connect-within waits longer",
         )
         return 2
     what = f"was ended from outside (signal {-killed.running.returncode})" if killed else "lost the others"
