@@ -43,3 +43,17 @@ def test_an_error_of_one_piece_comes_out_and_threads_are_given_back() -> None:
     with pytest.raises(ZeroDivisionError):
         list(_threads.side_by_side(work, [1, 0]))
     assert blas_threads() == before
+
+
+def test_work_that_leaves_pythons_lock_runs_on_all_cores_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_threads, "_cores", lambda: 2)
+    both = threading.Barrier(2, timeout=60)
+
+    def work(number: int) -> int:
+        both.wait()
+        return number * number
+
+    assert _threads.over_cores(work, range(4)) == [0, 1, 4, 9]
+    assert _threads.over_cores(lambda _: threading.current_thread(), [7]) == [threading.current_thread()]
+    monkeypatch.setattr(_threads, "_cores", lambda: 1)
+    assert _threads.over_cores(lambda _: threading.current_thread(), [7, 8]) == [threading.current_thread()] * 2

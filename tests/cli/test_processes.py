@@ -62,7 +62,12 @@ def same(one: Result, other: Result) -> None:
 def test_processes_give_the_bits_of_one(processes: int, method: str, place: Path) -> None:
     words = ("--set", f"algorithm.name={method}")
     alone = finished(place, f"{method}-1", *words)
-    same(finished(place, f"{method}-{processes}", *words, "--processes", str(processes)), alone)
+    together = finished(place, f"{method}-{processes}", *words, "--processes", str(processes))
+    same(together, alone)
+    cut = together.info["processes"]
+    assert cut["count"] == processes
+    assert 0 < cut["signals_across"] < 260 * (processes - 1)
+    assert "processes" not in alone.info
 
 
 RADIO = """

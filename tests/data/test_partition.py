@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from murmurcast.data import datasets
-from murmurcast.data.datasets import Dataset, Dirichlet, Iid, PartitionRule, QuantitySkew, Shards, Sorted
+from murmurcast.data.datasets import Dataset, Dirichlet, Drawn, Iid, PartitionRule, QuantitySkew, Shards, Sorted
 from murmurcast.data.partition import Partition
 from murmurcast.errors import Error
 
@@ -196,3 +196,16 @@ def test_the_table_is_aligned_and_abbreviated() -> None:
     assert len(wide[1].split()) == 14
     assert max(map(len, wide)) < 180
     assert repr(digits.partition("iid", 4)).startswith("Partition('digits' by Iid(kind='iid'): 4 nodes, 359 to 360")
+
+
+def test_drawn_examples_are_distinct_at_a_node_and_shared_between_nodes() -> None:
+    made = labelled([0, 1, 2] * 10, 3)
+    found = made.partition(Drawn(per_node=8), nodes=50, seed=3)  # more nodes than examples
+    assert all(len(np.unique(rows)) == 8 for rows in found.rows)
+    assert len(np.unique(np.concatenate(found.rows))) == 30
+    assert len({rows.tobytes() for rows in found.rows}) > 40
+    again, other = made.partition(Drawn(per_node=8), 50, 3), made.partition(Drawn(per_node=8), 50, 4)
+    assert all(np.array_equal(one, same) for one, same in zip(found.rows, again.rows, strict=True))
+    assert found.sha256 == again.sha256 != other.sha256
+    with pytest.raises(Error, match="too few to draw 31"):
+        made.partition(Drawn(per_node=31), nodes=2)

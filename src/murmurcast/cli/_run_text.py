@@ -91,11 +91,26 @@ def show_end(result: "Outcome", folder: Path) -> None:
         ("Channel", f"{int(result.final('channel_uses'))} uses"),
         *([] if radio is None else [("Radio", over_radio(radio, int(info["epochs"])))]),
         ("Nodes", f"lie {float(result.final('consensus_error').mean()):.3g} from their mean (root mean square)"),
+        *_sample(result),
+        *_processes(result),
         ("Time", f"{seconds['training']:.1f} s training, {seconds['compiling']:.1f} s setting up"),
         ("Kept in", str(folder)),
     )
     for heading, line in lines:
         console.print(f"[bold]{heading:<8}[/bold] {text_tables.plain(line)}", soft_wrap=True)
+
+
+def _sample(result: "Outcome") -> list[tuple[str, str]]:
+    """A line where the metrics of models are of a sample of nodes."""
+    seen, nodes = len(result.metrics.coordinates["node"]), int(result.info["problem"]["nodes"])
+    return [] if seen == nodes else [("", f"models of {seen} of {nodes} were evaluated, a public sample")]
+
+
+def _processes(result: "Outcome") -> list[tuple[str, str]]:
+    """A line where several processes trained."""
+    if (told := result.info.get("processes")) is None:
+        return []
+    return [("", f"in {told['count']} processes, between which {told['signals_across']} signals cross in a round")]
 
 
 def _against_weaker(promised: dict[str, Any], delta: float) -> str:
@@ -147,7 +162,8 @@ def summary(result: "Outcome", name: str) -> dict[str, Any]:
     if final.ndim > 1:
         by_node = final.mean(axis=0)
         worst = int(by_node.argmin() if name.endswith("accuracy") else by_node.argmax())
-        found |= {"worst": float(by_node[worst]), "worst_node": worst}
+        number = int(result.metrics.coordinates["node"][worst])
+        found |= {"worst": float(by_node[worst]), "worst_node": number}
     return found
 
 

@@ -149,6 +149,7 @@ def program(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtyp
         restore=lambda leaves: seen.restore(start, leaves),
         published=seen.published,
         evaluated=seen.sample,
+        crossing=this.numbering.crossing,
     )
 
 

@@ -125,6 +125,7 @@ class Program(NamedTuple):
         restore: A carry from a checkpoint.
         published: What nodes may publish.
         evaluated: Numbers of the nodes that are evaluated.
+        crossing: How many signals cross between processes in a round.
     """
 
     given: Any
@@ -135,6 +136,7 @@ class Program(NamedTuple):
     restore: Restore
     published: Published
     evaluated: NDArray[Any]
+    crossing: int = 0
 
 
 class _Run(NamedTuple):

@@ -24,6 +24,7 @@ class Numbering(NamedTuple):
         halo: Numbers of others' nodes that are heard here, in the order of their rows, by the process that has them.
         wanted: Of every process, which of the own rows of this one it hears.
         widest: The largest number of nodes that any process hears of any other.
+        crossing: How many signals cross between processes in a round, each counted once for every process it goes to.
     """
 
     nodes: int
@@ -32,6 +33,7 @@ class Numbering(NamedTuple):
     halo: tuple[Numbers, ...]
     wanted: tuple[Numbers, ...]
     widest: int
+    crossing: int
 
     @property
     def own(self) -> Numbers:
@@ -42,11 +44,6 @@ class Numbering(NamedTuple):
     def rows(self) -> int:
         """Of own nodes and of those that are heard besides."""
         return len(self.own) + sum(map(len, self.halo))
-
-    @property
-    def traffic(self) -> int:
-        """How many signals this process hears from others in a round."""
-        return sum(map(len, self.halo))
 
     def row_of(self) -> NDArray[np.int32]:
         """[nodes] in which row a node's signal lies; 0 of those that nobody here hears."""
@@ -86,6 +83,7 @@ def numbering(hearing: csr_array, processes: int, process: int) -> Numbering:
         tuple(heard_from(other, process) for other in range(processes)),
         tuple(row[heard_from(process, other)] for other in range(processes)),
         int(np.bincount(pairs[:, 0] * processes + place[pairs[:, 1]], minlength=1).max()),
+        len(pairs),
     )
 
 

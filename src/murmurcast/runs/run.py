@@ -18,7 +18,7 @@ from murmurcast import _check
 from murmurcast._progress import quiet
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.early_end import with_ends
-from murmurcast.engine import large, loop, observe, secure, sharding, train
+from murmurcast.engine import large, loop, secure, sharding, train
 from murmurcast.engine.team import team
 from murmurcast.engine.train import Point, Record
 from murmurcast.errors import Error
@@ -160,20 +160,21 @@ def outcome(
         told = (watch.on_progress, watch.on_evaluation)
         job = _Job(algorithm, problem, np.dtype(precision), ticks, kept, fingerprint, interrupted, *told)
         with enough_memory(), others_there():
-            finished, compiling, start_loss = _train_all(job, seeds, watch.resume)
+            trained = _train_all(job, seeds, watch.resume)
+        finished = trained.groups
         seconds = {
-            "compiling": round(compiling, 3),
+            "compiling": round(trained.compiling, 3),
             "training": round(sum(group.records[-1].seconds for group in finished), 3),
             "all": round(time.perf_counter() - begun, 3),
         }
-        in_blocks = large.suits(algorithm, problem)
-        evaluated = observe.evaluated_nodes(problem.nodes) if in_blocks else np.arange(problem.nodes)
         finished_run = Outcome(
-            metrics=record.metrics(algorithm, seeds, [group.records for group in finished], evaluated),
+            metrics=record.metrics(algorithm, seeds, [group.records for group in finished], trained.evaluated),
             ledger=record.ledger(algorithm, problem, seeds, precision),
             published=_joined([group.published for group in finished]).swapaxes(0, 1),
             info=record.info(algorithm, problem, watch.name or algorithm.name, seeds, precision)
-            | {"start_loss": start_loss, "seconds": seconds, "data_commitment": commitment.commitment(problem, key)},
+            | {"start_loss": trained.start_loss, "seconds": seconds}
+            | {"data_commitment": commitment.commitment(problem, key)}
+            | ({} if team().size == 1 else {"processes": {"count": team().size, "signals_across": trained.crossing}}),
             experiment=watch.experiment,
             data_key=key,
         )
@@ -245,23 +246,42 @@ class _Job(NamedTuple):
     on_evaluation: Evaluated
 
 
-def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> tuple[list[_Finished], float, float | None]:
-    """All seeds, group after group, a group being what memory has room for; seconds of setting up; the start's loss."""
+class _Trained(NamedTuple):
+    """What came of training.
+
+    Attributes:
+        groups: Of seeds.
+        compiling: Seconds of setting up.
+        start_loss: Before anything was learnt.
+        evaluated: Numbers of the nodes that were evaluated.
+        crossing: How many signals crossed between processes in a round.
+    """
+
+    groups: list[_Finished]
+    compiling: float
+    start_loss: float | None
+    evaluated: NDArray[Any]
+    crossing: int
+
+
+def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> _Trained:
+    """All seeds, group after group, a group being what memory has room for."""
     stopped = _stopped_at(job) if resume else None
     groups = _cut(seeds, stopped.groups if stopped else seed_groups(job.algorithm, job.problem, job.dtype, len(seeds)))
     finished = [_Finished(*done) for done in stopped.finished] if stopped else []
-    compiling, start_loss = 0.0, None
+    compiling, start_loss, evaluated, crossing = 0.0, None, np.arange(job.problem.nodes), 0
     for number, group in enumerate(groups[len(finished) :], start=len(finished)):
         begun = time.perf_counter()
         program = _program(job, group)
         start_loss = start_loss or train.start_loss(program)
         compiling += time.perf_counter() - begun
+        evaluated, crossing = program.evaluated, program.crossing
         point = Point(0, program.start)
         if stopped is not None and number == len(stopped.finished):
             point = stopped.point._replace(carry=program.restore(stopped.point.carry))
             stopped = stopped._replace(point=Point(0, None))  # a large network's models: not twice longer than needed
         finished.append(_train_group(job, program, point, finished, groups))
-    return finished, compiling, start_loss
+    return _Trained(finished, compiling, start_loss, evaluated, crossing)
 
 
 def _program(job: _Job, seeds: tuple[int, ...]) -> loop.Program:
