@@ -20,6 +20,8 @@ from murmurcast.network.weights import mixing, perron, z_diagonal
 from murmurcast.planning.power.largest_sum import largest_sum
 from murmurcast.planning.power.per_epoch_limits import limits
 from murmurcast.planning.schedule import Schedule
+from murmurcast.planning.setup import Budget, ClippedGradients
+from murmurcast.planning.solve import plan
 from murmurcast.privacy import gaussian, linear
 
 COMMAND = Path(sys.executable).with_name("murmurcast")
@@ -54,9 +56,9 @@ def random_regular(nodes: int) -> Network:
     return Network.from_networkx(nx.random_regular_graph(10, nodes, seed=1), gain=Uniform(), seed=0)
 
 
-def geometric(nodes: int) -> Network:
-    """About ten neighbours each, all near: what a wireless network looks like."""
-    radius = np.sqrt(10 / np.pi / nodes)
+def geometric(nodes: int, degree: int = 10) -> Network:
+    """About so many neighbours each, all near: what a wireless network looks like."""
+    radius = np.sqrt(degree / np.pi / nodes)
     for seed in range(100):
         try:
             return topologies.geometric(nodes, radius, seed=seed)
@@ -103,6 +105,28 @@ def bench_large_network() -> None:
     show("  its weights' Perron vector", best_of(2, lambda: perron(weights)), 10)
 
 
+def bench_per_epoch_plans() -> None:
+    """Whole plans of 10,000 nodes, all rounds of theta together, over the regimes of the program."""
+    network = geometric(10_000, 20)
+    for regime, noise in (("loose", 5e5), ("middle", 1.5e5), ("tight", 5e4)):
+        start = time.process_time()
+        budget, schedule = Budget(epsilon=1.0, target="per-epoch"), Schedule(epochs=100, noise_to_step=noise)
+        made = plan(network, ClippedGradients(), budget, schedule, z="perron")
+        what = f"per-epoch plan, {network.nodes} nodes, {network.links} links, {regime}, processor time"
+        show(what, time.process_time() - start, 120, f"sum of alpha {made.alpha.sum():.1f}")
+
+
+def bench_largest_plan() -> None:
+    """Network, plan for a total budget and Perron vector of 100,000 nodes with 20 links each."""
+    start = time.process_time()
+    network = geometric(100_000, 20)
+    made = plan(network, ClippedGradients(), Budget(epsilon=1.0), Schedule(epochs=100), z="perron")
+    perron(made.mixing.weights)
+    what = f"network, certified plan, Perron vector, {network.nodes} nodes, {network.links} links, processor time"
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    show(what, time.process_time() - start, 120, f"{memory:.2f} GiB at most, within 4")
+
+
 def bench_commands() -> None:
     """Start-up is what a user waits for most often."""
     show("murmurcast --help, processor time", min(process_seconds("--help") for _ in range(3)), 0.5)
@@ -120,5 +144,7 @@ def bench() -> None:
     bench_commands()
     bench_linear_diagnostic()
     bench_large_network()
+    bench_largest_plan()
+    bench_per_epoch_plans()
     bench_linear_program(1_000, times=3, bar=1)
     bench_linear_program(10_000, times=1, bar=60)

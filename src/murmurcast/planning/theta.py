@@ -6,8 +6,7 @@ needs. A secant finds it in few rounds, each of which costs a large program.
 """
 
 import math
-from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from murmurcast.errors import Infeasible
 
@@ -15,6 +14,7 @@ _ROUNDS = 60
 _STEEPEST = 0.9  # up to this growth of what is needed with theta a secant may lead beyond all that was tried
 
 Made = TypeVar("Made")
+Made_contra = TypeVar("Made_contra", contravariant=True)
 
 
 class Tried(NamedTuple, Generic[Made]):
@@ -34,6 +34,22 @@ class Tried(NamedTuple, Generic[Made]):
     def holds(self) -> bool:
         """Whether theta bounds 1/z."""
         return self.needed <= self.theta
+
+
+class Attempt(Protocol[Made]):
+    """Makes the split for a theta."""
+
+    def __call__(self, theta: float, /) -> Tried[Made]:
+        """The split and the theta that it needs; Infeasible where theta is too large for any."""
+        ...
+
+
+class Hopeless(Protocol[Made_contra]):
+    """Says when to give up."""
+
+    def __call__(self, made: Made_contra, /) -> bool:
+        """Whether splits for larger thetas are of no use, as this one shows."""
+        ...
 
 
 class _Search(NamedTuple, Generic[Made]):
@@ -91,16 +107,14 @@ class _Search(NamedTuple, Generic[Made]):
         return math.log(tried.needed * (1 + self.slack) / tried.theta)
 
 
-def settled_theta(
-    attempt: Callable[[float], Tried[Made]], start: float, slack: float, hopeless: Callable[[Made], bool]
-) -> Tried[Made] | None:
+def settled_theta(attempt: Attempt[Made], start: float, slack: float, hopeless: Hopeless[Made]) -> Tried[Made] | None:
     """The split whose theta bounds 1/z, and by no more than three times the slack.
 
     Args:
-        attempt: Makes the split for a theta; Infeasible where theta is too large for any.
+        attempt: Makes the split for a theta.
         start: The theta to begin with.
         slack: How much above what is needed to aim for.
-        hopeless: Whether splits for larger thetas are of no use either.
+        hopeless: Says when to give up.
 
     Returns:
         The split. Where what is needed jumps past theta, or rounds run out, the tightest that holds; None where none
