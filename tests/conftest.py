@@ -110,7 +110,9 @@ EVERY_NTH = {
     "audits/test_overheard.py::test_a_public_turn_of_phase_is_the_one_that_receivers_hear": 2,
     "audits/test_published.py::test_readings_are_white_and_shifted_by_the_canaries": 2,
     "audits/test_receivers.py::test_distribution_is_that_of_the_linear_diagnostic": 2,
+    "audits/test_receivers_of_radio.py::test_published_models_alone_are_as_far_apart_as_their_covariance_says": 2,
     "audits/test_receivers_of_radio.py::test_readings_are_white_and_as_far_apart_as_the_diagnostic_says": 4,
+    "audits/test_receivers_of_radio.py::test_their_own_signals_in_every_round_are_subtracted": 2,
     "certificates/test_first_and_sampled.py::test_an_edited_sampling_is_caught": 2,
     "certificates/test_forged_data.py::test_what_contradicts_the_rest_is_refused": 3,
     "certificates/test_forged_folders.py::test_a_forged_folder_is_refused": 2,
@@ -149,7 +151,7 @@ EVERY_NTH = {
 
 
 # Files whose tests share nothing, and which are long: any process may take any of their tests.
-_TEST_BY_TEST = ("test_docs.py", "test_examples.py")
+_TEST_BY_TEST = ("recorded/test_recorded.py", "test_docs.py", "test_examples.py")
 
 
 class _ByFile(LoadFileScheduling):  # type: ignore[misc]
@@ -167,9 +169,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
 
 # Begun first, so that no process is left alone with one of them at the end.
 _LONGEST = (
-    *("test_docs.py", "audits/test_audit.py", "audits/test_controls.py", "certificates/test_forged_folders.py"),
-    *("cli/test_run.py", "experiments/test_rank.py", "cli/test_audit.py", "fuzz/test_run_folders.py"),
-    *("runs/test_run.py", "algorithms/test_over_radio.py", "test_examples.py", "recorded/test_recorded.py"),
+    *("test_docs.py", "recorded/test_recorded.py", "test_examples.py", "audits/test_audit.py"),
+    *("experiments/test_rank.py", "algorithms/test_over_radio.py", "audits/test_controls_of_radio.py"),
+    *("cli/test_run.py", "cli/test_audit.py", "certificates/test_forged_folders.py", "runs/test_run.py"),
+    *("audits/test_controls.py", "fuzz/test_run_folders.py", "audits/test_receivers_of_radio.py"),
+    *("certificates/test_accounting.py", "certificates/test_certify.py"),
 )
 
 
