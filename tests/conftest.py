@@ -82,28 +82,37 @@ def make_network() -> MakeNetwork:
 
 # Of these, which take minutes together, every nth case is tried by default, and all with the slow tests.
 EVERY_NTH = {
-    "algorithms/test_accounts.py::test_an_untouched_run_is_kept_and_costs_what_was_on_the_air": 3,
+    "algorithms/test_accounts.py::test_an_untouched_run_is_kept_and_costs_what_was_on_the_air": 6,
     "algorithms/test_accounts.py::test_no_table_can_be_changed_so_that_the_account_is_too_low": 3,
+    "algorithms/test_accounts.py::test_options_and_draws_that_were_edited_are_caught": 2,
     "algorithms/test_observed.py::test_nobody_learns_more_than_is_certified": 2,
     "algorithms/test_observed.py::test_weights_and_noise_are_those_that_the_channel_delivers": 3,
     "algorithms/test_over_radio.py::test_noise_follows_the_step_so_that_the_certificate_is_the_budget": 3,
     "algorithms/test_over_radio.py::test_power_per_symbol_stays_within_its_budget": 2,
     "algorithms/test_radio_accounts.py::test_an_untouched_run_is_kept_and_costs_what_the_budget_says": 3,
-    "algorithms/test_registry.py::test_every_method_is_reached_from_a_file": 3,
-    "algorithms/test_testing.py::test_every_method_keeps_to_the_protocol": 3,
+    "algorithms/test_reference_paths.py::test_the_path_is_the_expected_one": 3,
+    "algorithms/test_registry.py::test_every_method_is_reached_from_a_file": 5,
+    "algorithms/test_testing.py::test_every_method_keeps_to_the_protocol": 5,
     "audits/test_audit.py::test_faults_are_caught": 2,
     "audits/test_audit.py::test_records_of_real_data_at_the_mixed_point": 2,
+    "audits/test_canaries.py::test_the_eavesdropper_is_left_with_noise_and_the_shift": 2,
+    "audits/test_coins.py::test_coins_that_are_not_as_claimed_are_caught": 2,
+    "audits/test_coins.py::test_honest_coins_are_accused_of_nothing": 2,
     "audits/test_controls.py::test_noise_that_is_not_as_claimed_is_caught": 3,
     "audits/test_controls_of_methods.py::test_a_broken_promise_is_caught": 3,
     "audits/test_controls_of_methods.py::test_what_holds_against_an_eavesdropper_does_not_hold_against_th"
     "ose_who_know_the_pairs": 2,
     "audits/test_controls_of_radio.py::test_a_control_is_caught_and_its_honest_twin_is_not": 3,
+    "audits/test_controls_of_radio.py::test_a_run_with_other_functions_is_promised_nothing": 2,
     "audits/test_controls_of_radio.py::test_under_fading_it_is_the_budgets": 4,
-    "audits/test_first_and_sampled.py::test_releases_with_less_noise_are_caught": 3,
+    "audits/test_first_and_sampled.py::test_releases_with_less_noise_are_caught": 6,
     "audits/test_methods.py::test_an_audit_comes_near_to_the_promise_and_not_above": 2,
     "audits/test_overheard.py::test_a_public_turn_of_phase_is_the_one_that_receivers_hear": 2,
+    "audits/test_published.py::test_readings_are_white_and_shifted_by_the_canaries": 2,
     "audits/test_receivers.py::test_distribution_is_that_of_the_linear_diagnostic": 2,
+    "audits/test_receivers_of_radio.py::test_published_models_alone_are_as_far_apart_as_their_covariance_says": 2,
     "audits/test_receivers_of_radio.py::test_readings_are_white_and_as_far_apart_as_the_diagnostic_says": 4,
+    "audits/test_receivers_of_radio.py::test_their_own_signals_in_every_round_are_subtracted": 2,
     "certificates/test_first_and_sampled.py::test_an_edited_sampling_is_caught": 2,
     "certificates/test_forged_data.py::test_what_contradicts_the_rest_is_refused": 3,
     "certificates/test_forged_folders.py::test_a_forged_folder_is_refused": 2,
@@ -142,7 +151,7 @@ EVERY_NTH = {
 
 
 # Files whose tests share nothing, and which are long: any process may take any of their tests.
-_TEST_BY_TEST = ("test_docs.py", "test_examples.py")
+_TEST_BY_TEST = ("recorded/test_recorded.py", "test_docs.py", "test_examples.py")
 
 
 class _ByFile(LoadFileScheduling):  # type: ignore[misc]
@@ -160,9 +169,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
 
 # Begun first, so that no process is left alone with one of them at the end.
 _LONGEST = (
-    *("test_docs.py", "audits/test_audit.py", "audits/test_controls.py", "certificates/test_forged_folders.py"),
-    *("cli/test_run.py", "experiments/test_rank.py", "cli/test_audit.py", "fuzz/test_run_folders.py"),
-    *("runs/test_run.py", "algorithms/test_over_radio.py", "test_examples.py", "recorded/test_recorded.py"),
+    *("test_docs.py", "recorded/test_recorded.py", "test_examples.py", "audits/test_audit.py"),
+    *("experiments/test_rank.py", "algorithms/test_over_radio.py", "audits/test_controls_of_radio.py"),
+    *("cli/test_run.py", "cli/test_audit.py", "certificates/test_forged_folders.py", "runs/test_run.py"),
+    *("audits/test_controls.py", "fuzz/test_run_folders.py", "audits/test_receivers_of_radio.py"),
+    *("certificates/test_accounting.py", "certificates/test_certify.py"),
 )
 
 

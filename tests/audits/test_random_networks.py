@@ -60,7 +60,7 @@ def require_none_exceeds(found: list[Audit]) -> None:
 
 
 def test_some_networks() -> None:
-    require_none_exceeds([audited(seed) for seed in range(3)])
+    require_none_exceeds([audited(seed) for seed in range(2)])
 
 
 @pytest.mark.slow
