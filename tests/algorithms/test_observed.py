@@ -12,6 +12,7 @@ from murmurcast.algorithms import over_radio
 from murmurcast.algorithms.observed import is_too_large
 from murmurcast.channels.antennas import antennas
 from murmurcast.channels.base import Moment
+from murmurcast.engine.sharding import Gathered
 from murmurcast.radio.settings import Radio
 from tests.conftest import asymmetric_network
 
@@ -130,7 +131,7 @@ def _delivered(channel: Any, epoch: int, sender: int | None, noise: float = 0.0)
         sent[sender, 0, 0] = 1.0
 
     class Alone:
-        gather = staticmethod(lambda values: values)
+        reach = staticmethod(Gathered)
         total = staticmethod(lambda values: values.sum(axis=0))
 
     moment = Moment(jnp.asarray(epoch), jnp.arange(NODES), lambda _: jnp.full((1, 2), noise))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from murmurcast._check import FloatArray
-from murmurcast.channels import radio_air
+from murmurcast.channels import radio_links
 from murmurcast.channels.base import Moment
 from murmurcast.channels.flood import Flood
 from murmurcast.channels.public_draws import PublicDraws, Purpose
@@ -69,7 +69,7 @@ ANALOG = list(product(("aligned", "own-slot", "referenced"), ("none", "iid", "ja
 def test_what_is_delivered_is_the_matrix_form(
     access: str, fading: str, dim: int, dense_from: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(radio_air, "_DENSE_FROM", dense_from)
+    monkeypatch.setattr(radio_links, "_DENSE_FROM", dense_from)
     one = channel(dim, 1, access=access, fading=fading)
     values, epoch = said(dim), 3
     amplitude = one.physics.scale[epoch - 1] * one.physics.amplitude
@@ -206,7 +206,7 @@ def a_trace(steps: int = 3) -> ChannelTrace:
 @pytest.mark.parametrize(("access", "dense_from"), slow_but_every(5, TRACED))
 def test_a_trace_is_played_back_step_by_step(access: str, dense_from: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights by the plain formula, from gains[t - 1][from, to], in both rounds alike, and from the first again."""
-    monkeypatch.setattr(radio_air, "_DENSE_FROM", dense_from)
+    monkeypatch.setattr(radio_links, "_DENSE_FROM", dense_from)
     trace = a_trace()
     quiet = PERFECT | {"hold_below": 0.0, "dither": True}
     rounds = [traced(trace, round_number=number, access=access, **quiet) for number in (0, 1)]
@@ -277,7 +277,7 @@ def test_the_ledger_knows_the_radio() -> None:
 def test_no_two_pairs_of_a_large_network_share_a_number() -> None:
     """In 32 bits those of (0, 40000) and (32768, 40000) would be one; on smaller networks numbers stay as they were."""
     ends = np.array([(0, 40000), (32768, 40000), (0, 40000), (1, 2)], np.int32)
-    numbers = radio_air._pair_numbers(ends, 2**17)
+    numbers = radio_links._pair_numbers(ends, 2**17)
     assert numbers[0] == numbers[2]
     assert len(set(numbers.tolist())) == 3
-    np.testing.assert_array_equal(radio_air._pair_numbers(np.array([(0, 2), (1, 2)]), 7), [2, 9])
+    np.testing.assert_array_equal(radio_links._pair_numbers(np.array([(0, 2), (1, 2)]), 7), [2, 9])

@@ -42,8 +42,9 @@ def test_a_rule_that_reads_labels_is_an_assumption_and_a_warning(name: str, unit
     facts = facts_of(parts)
     said = [line for line in assumptions(facts, unit) if "from node to node" in line]
     warned = partition_warnings(facts, unit)
-    if name in ("iid", "quantity"):
+    if name in ("iid", "quantity", "drawn"):
         assert said == warned == []
+        assert any("one node's copy" in line for line in assumptions(facts, unit)) == (name == "drawn")
         return
     assert len(said) == len(warned) == 1
     assert f'the partition "{name}" reads labels' in said[0]

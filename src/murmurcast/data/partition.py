@@ -177,11 +177,8 @@ class Drawn:
 
     def deal(self, generator: np.random.Generator, targets: NDArray[Any], nodes: int) -> list[Rows]:
         """A random part for every node, whatever the others have."""
-        if self.per_node > len(targets):
-            raise Error(
-                f"{len(targets)} examples are too few to draw {self.per_node} for a node",
-                hint=f"set per_node to {len(targets)} or less",
-            )
+        if self.per_node > (most := len(targets)):
+            raise Error(f"{most} examples are too few to draw {self.per_node} for a node", hint=f"draw at most {most}")
         return [generator.choice(len(targets), self.per_node, replace=False, shuffle=False) for _ in range(nodes)]
 
 

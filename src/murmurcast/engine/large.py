@@ -24,11 +24,11 @@ from murmurcast.channels.base import is_heard_in_blocks
 from murmurcast.engine import buffers, check, draws, node, noise, secure
 from murmurcast.engine.buffers import Buffer, Use
 from murmurcast.engine.compile_cache import use_compile_cache
-from murmurcast.engine.loop import Carry, Program, cast
 from murmurcast.engine.noise import Purpose
 from murmurcast.engine.numbering import Numbering, numbering
 from murmurcast.engine.observe import Observer, in_precision_of
 from murmurcast.engine.phases import Block, Fixed, Phases, phases
+from murmurcast.engine.program import Carry, Program, cast
 from murmurcast.engine.team import Team, team
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem

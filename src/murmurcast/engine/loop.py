@@ -6,7 +6,7 @@ Seeded noise is drawn inside the loop. Secure noise comes from the host, some ep
 """
 
 import math
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,27 +20,12 @@ from murmurcast.algorithms.base import Algorithm, Info, Local
 from murmurcast.channels.base import Moment
 from murmurcast.engine import check, draws, node, noise, secure
 from murmurcast.engine.noise import Purpose
+from murmurcast.engine.program import Advance, Carry, Program, cast
 from murmurcast.engine.sharding import Layout
 from murmurcast.problems.base import Problem
 
 _BLOCK_BYTES = 2 * 2**20  # of what a block of nodes works on
 _MODELS_PER_EVALUATION = 16  # models that share one pass over the test part
-
-
-class Carry(NamedTuple):
-    """What goes from epoch to epoch; all arrays [nodes, seeds, ...], of JAX or, of a large network, of the host.
-
-    Attributes:
-        state: The algorithm's.
-        sent: Energy of the last signal, ||signal||^2; of the strongest where a node sends several.
-        loudest: The largest `sent` so far.
-        info: What the last updates left for people, by name.
-    """
-
-    state: Any
-    sent: Any
-    loudest: Any
-    info: Info
 
 
 class GivenRound(NamedTuple):
@@ -71,72 +56,6 @@ class Given(NamedTuple):
     mine: Any
     rounds: tuple[GivenRound, ...]
     pairs: Any
-
-
-class Advance(Protocol):
-    """Takes a run on by some epochs."""
-
-    def __call__(self, given: Given, carry: Carry, first: np.int32, stop: np.int32, /) -> Carry:
-        """Epochs first..stop-1; the given carry is used up."""
-        ...
-
-
-class Observe(Protocol):
-    """Looks at where a run has come to."""
-
-    def __call__(self, carry: Carry, /) -> dict[str, NDArray[Any]]:
-        """Metrics by name: [evaluated nodes, seeds], or of the mean model [seeds]."""
-        ...
-
-
-class Keep(Protocol):
-    """Takes what a checkpoint must hold."""
-
-    def __call__(self, carry: Carry, /) -> list[NDArray[Any]]:
-        """Arrays of the host, whatever the number of devices or processes."""
-        ...
-
-
-class Restore(Protocol):
-    """Goes on from a checkpoint."""
-
-    def __call__(self, leaves: list[NDArray[Any]], /) -> Carry:
-        """The carry from what `Keep` took, on any number of devices or processes."""
-        ...
-
-
-class Published(Protocol):
-    """Takes what nodes may publish, at the end."""
-
-    def __call__(self, carry: Carry, /) -> NDArray[Any]:
-        """[nodes, seeds, ...]; the carry is used up."""
-        ...
-
-
-class Program(NamedTuple):
-    """A run, ready to go.
-
-    Attributes:
-        given: What does not change.
-        start: The first carry.
-        advance: On by some epochs.
-        observe: Metrics of where it has come to.
-        keep: What a checkpoint must hold.
-        restore: A carry from a checkpoint.
-        published: What nodes may publish.
-        evaluated: Numbers of the nodes that are evaluated.
-        crossing: How many signals cross between processes in a round.
-    """
-
-    given: Any
-    start: Carry
-    advance: Advance
-    observe: Observe
-    keep: Keep
-    restore: Restore
-    published: Published
-    evaluated: NDArray[Any]
-    crossing: int = 0
 
 
 class _Run(NamedTuple):
@@ -319,12 +238,6 @@ def _given(this: _Run, seeds: tuple[int, ...]) -> tuple[Given, Given]:
         return placed[same]
 
     return jax.tree.map(place, given, specs), specs
-
-
-def cast(leaf: Any, dtype: DTypeLike) -> Any:
-    """A leaf as an array of NumPy, its numbers of this kind where they are not whole."""
-    array = np.asarray(leaf)
-    return array.astype(dtype, copy=False) if np.issubdtype(array.dtype, np.floating) else array
 
 
 def _rounds(

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
 from murmurcast._threads import Found, Item, Work, over_cores
-from murmurcast.engine.loop import Carry
 from murmurcast.engine.numbering import Numbering
+from murmurcast.engine.program import Carry
 from murmurcast.engine.team import Team
 from murmurcast.problems.base import Problem
 

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from murmurcast.engine.loop import Program
+from murmurcast.engine.program import Program
 
 _CHUNK_SECONDS = 0.5  # between two looks at the clock: short enough for a progress bar and for Ctrl-C
 

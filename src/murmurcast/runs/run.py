@@ -19,6 +19,7 @@ from murmurcast._progress import quiet
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.early_end import with_ends
 from murmurcast.engine import large, loop, secure, sharding, train
+from murmurcast.engine.program import Program
 from murmurcast.engine.team import team
 from murmurcast.engine.train import Point, Record
 from murmurcast.errors import Error
@@ -284,7 +285,7 @@ def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> _Trained:
     return _Trained(finished, compiling, start_loss, evaluated, crossing)
 
 
-def _program(job: _Job, seeds: tuple[int, ...]) -> loop.Program:
+def _program(job: _Job, seeds: tuple[int, ...]) -> Program:
     """In blocks where the network is large, else one compiled loop over everybody."""
     if large.suits(job.algorithm, job.problem):
         return large.program(job.algorithm, job.problem, seeds, job.dtype)
@@ -307,7 +308,7 @@ def _stopped_at(job: _Job) -> Checkpoint | None:
 
 def _train_group(
     job: _Job,
-    program: loop.Program,
+    program: Program,
     point: Point,
     finished: list[_Finished],
     groups: list[tuple[int, ...]],

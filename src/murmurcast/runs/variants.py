@@ -13,6 +13,7 @@ from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.engine import loop, sharding, train
+from murmurcast.engine.program import Program
 from murmurcast.engine.sharding import Layout
 from murmurcast.problems.base import Problem
 from murmurcast.runs.require import require_planned_for
@@ -31,7 +32,7 @@ class Train(Protocol):
 class _Compiled(NamedTuple):
     """A program, where its arrays lie, and the leaves of its start, which a run uses up."""
 
-    program: loop.Program
+    program: Program
     layout: Layout
     start: list[Any]
 
