@@ -104,7 +104,6 @@ def program(
         forward = _with_noise(this, rounds, (given, specs), first)
     else:
         forward = jax.jit(advance, donate_argnums=1).lower(given, first, np.int32(1), np.int32(2)).compile()
-    structure = jax.tree.structure(first)
 
     def observe(carry: Carry) -> dict[str, NDArray[Any]]:
         by_node, by_seed = evaluate(carry.state, test)
@@ -118,7 +117,7 @@ def program(
         advance=forward,
         observe=observe,
         keep=lambda carry: jax.tree.leaves(layout.take(carry)),
-        restore=lambda leaves: layout.put_filled(jax.tree.unflatten(structure, leaves)),
+        restore=lambda leaves: layout.put_filled(jax.tree.unflatten(jax.tree.structure(first), leaves)),
         published=lambda carry: layout.take(carry.state.published),
         evaluated=np.arange(layout.nodes),
     )
