@@ -1,10 +1,11 @@
 """Which of several processes one is: by options, by srun or mpirun, or none of several."""
 
+import socket
 import sys
 
 import pytest
 
-from murmurcast.engine.membership import Membership, by_hand, by_launcher, join
+from murmurcast.engine.membership import Membership, by_hand, by_launcher, is_known_as_itself_only, join
 from murmurcast.errors import Error
 
 
@@ -61,3 +62,28 @@ def test_mpirun_needs_mpi4py(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_process_needs_nobody() -> None:
     join(Membership("127.0.0.1:1", 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("own", "coordinator", "expected"),
+    [
+        ("127.0.1.1", "first:29400", True),
+        ("192.0.2.7", "first:29400", False),
+        ("127.0.1.1", "localhost:29400", False),  # all on one machine
+        ("127.0.1.1", "unheard-of:29400", False),
+        ("127.0.1.1", None, False),
+    ],
+)
+def test_a_name_that_leads_back_to_its_machine_is_seen(
+    own: str, coordinator: str | None, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses = {"here": own, "first": "192.0.2.1", "localhost": "127.0.0.1"}
+
+    def look_up(name: str) -> str:
+        if name not in addresses:
+            raise socket.gaierror(name)
+        return addresses[name]
+
+    monkeypatch.setattr(socket, "gethostname", lambda: "here")
+    monkeypatch.setattr(socket, "gethostbyname", look_up)
+    assert is_known_as_itself_only(coordinator) is expected

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import IO, NamedTuple
 
 from murmurcast.cli._options import complain
-from murmurcast.engine.membership import CORES, WATCHED, Membership
+from murmurcast.engine.membership import CORES, WATCHED, Membership, is_known_as_itself_only
 
 _LOOK_EVERY = 0.1  # seconds
 _SECONDS_TO_FAIL = 5.0  # for the others, where one has failed by itself: bad input is bad for all of them
@@ -183,7 +183,7 @@ def _told(started: list[_Process], failed: _Process, folder: Path) -> int | None
         )
         return 2
     what = f"was ended from outside (signal {-killed.running.returncode})" if killed else "lost the others"
-    complain(f"{who} {what}, and with it the run ended", _way_on(folder))
+    complain(f"{who} {what}, and with it the run ended", _way_on(folder, lost.member))
     return 2
 
 
@@ -201,11 +201,16 @@ def _repeat_errors(process: _Process) -> None:
     sys.stderr.write("".join(f"{line}\n" for line in lines if line.startswith(("error:", "hint:"))))
 
 
-def _way_on(folder: Path) -> str:
+def _way_on(folder: Path, member: Membership) -> str:
     from murmurcast.runs.result import CHECKPOINT
 
     if (folder / CHECKPOINT).exists():
         return "go on from its checkpoint: the same command with --resume, on any number of processes"
+    if is_known_as_itself_only(member.coordinator):
+        return (
+            f"this machine's name, {socket.gethostname()}, leads back to it alone: give it the address that the others "
+            f"know, in /etc/hosts, then remove {folder} and start again"
+        )
     return f"it had not come to a checkpoint: remove {folder} and start again"
 
 

@@ -4,7 +4,9 @@ JAX's distributed runtime brings them together: the first process listens, on th
 other, and all connect to it. Under SLURM and Open MPI everything it needs is in the environment.
 """
 
+import ipaddress
 import re
+import socket
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -100,6 +102,23 @@ def join(member: Membership) -> None:
         )
     except (RuntimeError, ValueError) as problem:
         raise _not_met(member, str(problem)) from None
+
+
+def is_known_as_itself_only(coordinator: str | None) -> bool:
+    """Whether this machine's name leads back to it alone, while the coordinator is reached over a network.
+
+    Rows are exchanged at the address that a machine's name leads to, and many systems lead it to 127.0.1.1.
+    """
+    if coordinator is None:
+        return False
+    try:
+        here, there = (
+            ipaddress.ip_address(socket.gethostbyname(name))
+            for name in (socket.gethostname(), coordinator.rpartition(":")[0])
+        )
+    except OSError:  # a name that leads nowhere: another fault, of which JAX tells
+        return False
+    return here.is_loopback and not there.is_loopback
 
 
 def _not_met(member: Membership, words: str) -> Error:
