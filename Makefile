@@ -34,8 +34,14 @@ choose: $(READY)
 # makes of the tests is kept, because every process needs all of it.
 APART := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
+# Most tests spend their time compiling programs that then run for a moment. Where bits are compared they are compiled as
+# for users, and so are those of the slow tests.
+QUICKLY := XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
+OF_BITS := tests/engine tests/runs tests/recorded tests/cli/test_processes.py
+
 test: $(READY)
-	$(APART)
+	$(QUICKLY) $(APART) $(OF_BITS:%=--ignore=%)
+	$(APART) $(OF_BITS)
 
 test-slow: $(READY)
 	$(APART) -m slow

@@ -21,6 +21,10 @@ from tests import commands
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BIN = Path(sys.executable).parent
+LONG = {  # pages whose examples take half a minute or more; what they show is tested by itself too
+    *("docs/audit.md", "docs/channels-in-and-out.md", "docs/rank.md", "docs/reference/python.md", "docs/sweep.md"),
+    *("docs/tune.md", "docs/your-own-model.md"),
+}
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -55,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(command: str, folder: Path) -> str:
-    kept = ("JAX_", "MPLCONFIGDIR", VARIABLE)  # compiled programs and lists of fonts
+    kept = ("JAX_", "MPLCONFIGDIR", "XLA_FLAGS", VARIABLE)  # compiled programs, how to compile them, lists of fonts
     cache = {name: value for name, value in os.environ.items() if name.startswith(kept)}
     environment = {"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder), **cache}
     words = shlex.split(command)
@@ -77,7 +81,13 @@ def run(command: str, folder: Path) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.slow] * (name(page) in LONG), id=name(page)) for page in PAGES]
+)
 def test_examples_print_what_is_shown(page: Path, folder: Path) -> None:
     listed = blocks(page)
     for block, after in zip_longest(listed, listed[1:]):
@@ -97,7 +107,7 @@ def test_examples_print_what_is_shown(page: Path, folder: Path) -> None:
             assert matches(shown, printed), f"{block.text}\n--- shown\n{shown}\n--- printed\n{printed}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text())):
         if "://" in target:
@@ -115,3 +125,7 @@ def test_a_wrong_output_would_be_noticed() -> None:
     assert matches("a 1\n...\nc 3\n", "a  1\n\nb 2\nc 3\n")
     assert not matches("a 1\n...\nc 4\n", "a 1\nb 2\nc 3\n")
     assert not matches("a 1\n", "a 1\nb 2\n")
+
+
+def test_long_pages_are_there() -> None:
+    assert set(map(name, PAGES)) > LONG

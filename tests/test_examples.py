@@ -50,7 +50,9 @@ def test_all_plots_of_a_radio_are_made(tmp_path: Path) -> None:
     assert {path.stem for path in (tmp_path / "plots").glob("*.png")} == names
 
 
-@pytest.mark.parametrize("name", SAYS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "own_model" else name for name in SAYS]
+)
 def test_an_example_runs_as_it_stands(name: str, tmp_path: Path) -> None:
     if name in NEEDS_TORCH and find_spec("torchax") is None:
         pytest.skip("make test-torch runs it")

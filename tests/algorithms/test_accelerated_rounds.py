@@ -143,6 +143,7 @@ def test_where_it_does_not_fit_it_is_refused() -> None:
         mc.power_controlled(plan)
 
 
+@pytest.mark.slow
 def test_an_audit_looks_and_says_where_it_could_not() -> None:
     found = mc.audit(mc.power_controlled(planned()), problem(), options=mc.AuditOptions())
     assert found.verdict == "not falsified"

@@ -82,6 +82,7 @@ def test_further_rounds_cost_no_privacy_and_are_recomputed(rounds: int) -> None:
     assert int(result.metrics["channel_uses"][-1]) == rounds * EPOCHS
 
 
+@pytest.mark.slow
 def test_further_rounds_bring_models_together_at_the_same_certificate() -> None:
     spread = []
     for rounds in (1, 2, 4):
@@ -194,6 +195,7 @@ def test_a_receiver_that_is_wrong_by_one_percent_spoils_learning_unless_a_refere
     assert renewed < 0.01 < new_each_time < 0.3 < for_good
 
 
+@pytest.mark.slow
 def test_a_renewed_reference_is_recomputed_and_costs_nothing() -> None:
     plan = planned(mc.Radio(recentre_every=5), rounds=2)
     algorithm = mc.power_controlled(plan)
@@ -243,6 +245,7 @@ def test_a_trace_costs_no_privacy_whatever_z_is(rounds: int, z: Any) -> None:
     np.testing.assert_allclose(noise[1:] * used[:-1] / (noise[0] * plan.z[:-1]), 1, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_resumed_and_rechunked_runs_on_a_trace_change_no_bit(tmp_path: Path) -> None:
     algorithm, task = mc.power_controlled(planned_on(a_trace(), rounds=2)), problem()
     whole = mc.run(algorithm, task, options=mc.RunOptions(evaluate_every=12))

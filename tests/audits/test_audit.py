@@ -202,6 +202,7 @@ def test_minibatches_are_granted_to_the_attacker() -> None:
     assert "eavesdropper about all nodes" in halved.falsified_by
 
 
+@pytest.mark.slow
 def test_own_points_are_followed_at_node_level() -> None:
     algorithm = power_controlled(claimed().plan, gradient_at="own")
     found = audit(algorithm, bowls(5), runs=RUNS)
@@ -331,6 +332,7 @@ def test_secure_noise_is_attacked_as_it_is_sent() -> None:
     assert max(attack.mu for attack in found.attacks) > 0.2 * found.mu_promised
 
 
+@pytest.mark.slow
 def test_ends_fixed_beforehand_are_attacked_as_they_are() -> None:
     algorithm, problem = claimed(), bowls(5)
     options = AuditOptions(confidence=0.95)

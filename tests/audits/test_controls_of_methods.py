@@ -91,6 +91,7 @@ def test_the_honest_twin_is_not_accused(name: str) -> None:
         assert falsified_by(part, claimed) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["decor", "decor-exact-diffusion"])
 @pytest.mark.parametrize("count", COUNTS)
 def test_what_holds_against_an_eavesdropper_does_not_hold_against_those_who_know_the_pairs(

@@ -246,6 +246,7 @@ def test_the_account_refuses_a_draw_in_a_repetition() -> None:
     assert caught(with_ledger(run, run.ledger.assign_attrs(mixing2_draws="noise: normal of a node")))
 
 
+@pytest.mark.slow
 def test_pilots_are_the_same_whatever_the_data() -> None:
     """What is sent before a message, and the phase of both, are made of public numbers."""
     for algorithm in (honest("own-slot", "iid", 1, "mean"), honest("referenced", "none", 1, "mean")):
@@ -256,6 +257,7 @@ def test_pilots_are_the_same_whatever_the_data() -> None:
         assert not np.array_equal(said[0][-1].signal, said[1][-1].signal)
 
 
+@pytest.mark.slow
 def test_much_receiver_noise_counted_into_s_is_caught_by_certify_too() -> None:
     """By what the ledger costs, even if it is called proved; where it claims all noise, by the power that was sent."""
     strongest = asymmetric_network(3, NODES).gains.max() * 1e-4
@@ -268,6 +270,7 @@ def test_much_receiver_noise_counted_into_s_is_caught_by_certify_too() -> None:
     assert "was not sent" in caught(replace(run, ledger=claimed.ledger))
 
 
+@pytest.mark.slow
 def test_a_little_receiver_noise_counted_into_s_is_caught_by_the_account() -> None:
     """Too little for an audit to see."""
     left = left_of_noise(plain()).min()

@@ -276,6 +276,7 @@ def demonstration() -> Inversion:
     return run_inversion(every_image(), seed=1, epochs=15, runs=2)
 
 
+@pytest.mark.slow
 def test_the_demonstration_shows_every_setting() -> None:
     shown = demonstration()
     assert [setting.name for setting in shown.settings] == ["noise off", "nominal", "certified"]

@@ -148,6 +148,7 @@ def test_pilots_of_a_radio_are_as_loud_as_the_loudest_node_has_room_for() -> Non
     assert {one.turn for one in found.messages} == {1.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_a_public_turn_of_phase_is_the_one_that_receivers_hear(precision: Precision) -> None:
     """How the weights of two senders at one receiver turn against each other from one epoch to the next."""

@@ -59,6 +59,7 @@ def require_none_exceeds(found: list[Audit]) -> None:
     assert np.quantile(reached, 0.75) > 0.35
 
 
+@pytest.mark.slow
 def test_some_networks() -> None:
     require_none_exceeds([audited(seed) for seed in range(2)])
 

@@ -71,6 +71,7 @@ def test_at_another_delta_coins_still_count() -> None:
     assert costs[0] < float(mc.gaussian.epsilon(certify(run).mu.max(), 1e-7)) / 2
 
 
+@pytest.mark.slow
 def test_runs_add_up() -> None:
     one, other = (run_of("power-controlled", seed, sampling=True) for seed in (0, 1))
     plain = run_of("power-controlled", 2, shares=False)

@@ -404,6 +404,7 @@ def refuse_with(run: Result, data: Path) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 def test_records_in_two_runs_pay_for_both(honest: Runs) -> None:
     """The same records at other nodes: the largest costs of each run, squared, add up; of nodes nothing follows."""
     runs = [mc.load_run(honest[name]) for name in ("loose", "shared out")]

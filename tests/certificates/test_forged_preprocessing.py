@@ -136,6 +136,7 @@ def test_without_the_data_what_follows_from_sizes_shows_and_sizes_are_named_as_t
         certify(forged(run, rarer_coins), rebuild=Rebuilder(data=folder))
 
 
+@pytest.mark.slow
 def test_an_experiment_that_cannot_be_built_is_no_reason_to_compare_less(folder: Path) -> None:
     """Made-up data is always at hand: a partition that fails there led to no run."""
     uneven = '{{kind = "quantity", concentration = 4.0, minimum = 20}}'

@@ -144,6 +144,7 @@ def test_a_folder_that_is_no_run_is_an_error(call: Call, folder: Path) -> None:
         assert "mc.audit" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "verdict"),
     [("decor", "not falsified"), ("private-push-pull", "not falsified"), ("frost", "nothing is promised")],
@@ -157,6 +158,7 @@ def test_other_methods_are_audited_too(call: Call, name: str, verdict: str) -> N
     assert [promise["against"] for promise in report["weaker"]] == others
 
 
+@pytest.mark.slow
 def test_nothing_promised_is_said(call: Call) -> None:
     done = call("my.toml", "--runs", "60", "--set", "algorithm.name=noiseless")
     assert done.code == 0, done.err
@@ -167,6 +169,7 @@ def test_nothing_promised_is_said(call: Call) -> None:
     assert "warning: gradients are not clipped" in unclipped.out
 
 
+@pytest.mark.slow
 def test_a_coalition_that_cannot_attack_is_a_warning(call: Call, folder: Path) -> None:
     arguments = ("my.toml", "--runs", "5", "--coalition", "0,2", "--target", "1", "--set", "algorithm.name=mped2fl")
     words = "receivers 0, 2 did not attack"

@@ -140,6 +140,7 @@ def test_what_is_shown(folder: Path) -> None:
     assert "nothing is promised about what it tells of the data" in warned[0]
 
 
+@pytest.mark.slow
 def test_the_data_of_a_run_is_looked_for_beside_it_and_here(folder: Path, tmp_path: Path) -> None:
     assert export(folder, "mine", "--node", 1, "--epochs", "3")["samples"] == 64 + 3
     moved = tmp_path / "elsewhere"
@@ -186,6 +187,7 @@ def test_files_of_others_are_left_alone(folder: Path) -> None:
     assert len(list(place.iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_the_band_of_a_radio_is_not_chosen_again(folder: Path) -> None:
     told = export(folder, "radio", "--node", 1, "--epochs", "2-4")
     assert (told["sample_rate"], told["carrier_hz"]) == (5e6, 5.8e9)

@@ -266,6 +266,7 @@ def test_who_learns_what(paper: Path) -> None:
     assert "invalid value" in run("plan", paper, "--collusion", "some").stderr.lower()
 
 
+@pytest.mark.slow
 def test_who_learns_what_of_a_large_network_says_what_was_left_out(tmp_path: Path) -> None:
     text = '[network]\ntopology = "geometric"\nnodes = 40\nseed = 1\n[privacy]\nepsilon = 2.0\n'
     (tmp_path / "my.toml").write_text(text)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import murmurcast as mc
 from murmurcast.runs.result import CHECKPOINT, Result, load_run
 from tests.commands import COMMAND, refused, run
 
@@ -37,7 +38,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Experiments, and one run of each in a single process."""
     folder = tmp_path_factory.mktemp("processes")
     (folder / "large.toml").write_text(LARGE.format(epochs=12))
-    (folder / "long.toml").write_text(LARGE.format(epochs=1500) + "[run]\nevaluate_every = 500\n")
+    (folder / "long.toml").write_text(LARGE.format(epochs=900) + "[run]\nevaluate_every = 300\n")
     (folder / "few.toml").write_text(LARGE.format(epochs=12).replace("260", "3"))
     return folder
 
@@ -68,6 +69,39 @@ def test_processes_give_the_bits_of_one(processes: int, method: str, place: Path
     assert cut["count"] == processes
     assert 0 < cut["signals_across"] < 260 * (processes - 1)
     assert "processes" not in alone.info
+
+
+WIRED = """
+[network]
+topology = "geometric"
+nodes = 300
+seed = 1
+z = "perron"
+[data]
+name = "digits"
+partition = "iid"
+[privacy]
+epsilon = 20.0
+unit = "record"
+[schedule]
+epochs = 50
+step = 0.001
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["power-controlled", "private-frost"])
+def test_many_epochs_on_data_give_the_bits_of_one(method: str, tmp_path: Path) -> None:
+    (tmp_path / "wired.toml").write_text(WIRED)
+    words = ("--set", f"algorithm.name={method}")
+    alone = finished(tmp_path, "alone", *words, file="wired.toml")
+    certified = mc.certify(alone)
+    assert certified.verdict == "kept"
+    for processes in ("2", "3"):
+        together = finished(tmp_path, processes, *words, "--processes", processes, file="wired.toml")
+        same(together, alone)
+        found = mc.certify(together)
+        assert (found.verdict, found.epsilon.tolist()) == ("kept", certified.epsilon.tolist())
 
 
 RADIO = """

@@ -242,6 +242,7 @@ def spoilt(killed: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(killed, tmp_path / "copy"))
 
 
+@pytest.mark.slow
 def test_a_killed_run_does_not_load(killed: Path) -> None:
     with pytest.raises(Error, match="holds no finished run") as raised:
         load_run(killed / "cut")
@@ -259,6 +260,7 @@ def test_resuming_on_other_data_is_refused(spoilt: Path) -> None:
     assert "other data" in refused(run("run", "my.toml", "--out", "cut", "--resume", "--json", cwd=spoilt))
 
 
+@pytest.mark.slow
 def test_resuming_on_another_network_of_the_same_name_is_refused(spoilt: Path) -> None:
     """Models were sent through the first network; the promise would be worked out for the second."""
     (spoilt / "net.csv").write_text(NET.replace("0.9", "0.3"))
@@ -369,6 +371,7 @@ def test_no_data_is_refused(tmp_path: Path) -> None:
     assert "there is no [data]" in refused(run("run", "my.toml", cwd=tmp_path))
 
 
+@pytest.mark.slow
 def test_a_stop_and_drops_fixed_beforehand(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text(DIGITS + "[run]\nstop_after = 5\n[run.drops]\n1 = 3\n")
     done = run("run", "my.toml", "--set", "problem.batch=16", cwd=tmp_path)
@@ -421,6 +424,7 @@ def test_steps_that_are_too_long_are_not_passed_over(tmp_path: Path, step: str, 
     assert not any("diverged" in line or "worse" in line for line in json.loads(done.stdout)["warnings"])
 
 
+@pytest.mark.slow
 def test_a_run_stopped_by_hand_is_not_certified(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(TINY)
     process = begin("tiny.toml", cwd=tmp_path)

@@ -79,6 +79,7 @@ def test_what_is_refused_says_how_it_would_work(digits: Path, tmp_path: Path) ->
     assert "noise_source" in refused(run("plan", str(digits), "--set", "privacy.noise_source=dice", cwd=tmp_path))
 
 
+@pytest.mark.slow
 def test_a_stopped_run_leaves_nothing_to_go_on_from(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(TINY)
     running = subprocess.Popen(

@@ -117,6 +117,7 @@ def test_what_is_set_goes_into_the_copy_and_paths_follow_it(tuned: tuple[Path, s
     assert "mean over nodes and 1 seed;" in done.stdout
 
 
+@pytest.mark.slow
 def test_uses_and_travel_become_what_was_chosen(tmp_path: Path) -> None:
     """A file that leaves epochs and step to be settled is written with them, and with the rounds that were chosen."""
     ring = TINY.replace("gains = [[0, 0.5, 0.9], [0.8, 0, 0.4], [0.6, 0.7, 0]]", 'topology = "ring"\nnodes = 9')

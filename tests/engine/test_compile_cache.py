@@ -56,6 +56,7 @@ def test_it_can_be_switched_off_and_gives_way(tmp_path: Path) -> None:
     assert not (tmp_path / "kept").exists()
 
 
+@pytest.mark.slow
 def test_a_home_that_cannot_be_written_to_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     finish(start(tmp_path, "full.npy", **{VARIABLE: str(tmp_path / "file")}))

@@ -94,6 +94,7 @@ def test_examples_come_from_one_pool(options: dict[str, Any], monkeypatch: pytes
     same_run(mc.run(made, problem, precision="float64"), expected, 1e-12)
 
 
+@pytest.mark.slow
 def test_drawn_examples_are_held_as_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     data = mc.datasets.digits().partition(mc.datasets.Drawn(per_node=300), nodes=NODES)
     assert sum(map(len, data.rows)) > len(np.unique(np.concatenate(data.rows)))

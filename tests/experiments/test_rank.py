@@ -146,6 +146,7 @@ def test_settings_do_not_depend_on_the_test_part(monkeypatch: pytest.MonkeyPatch
         assert score.by_seed != before.by_seed
 
 
+@pytest.mark.slow
 def test_a_ranking_that_was_stopped_goes_on_and_repeats_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Ranking
 ) -> None:
@@ -195,6 +196,7 @@ def test_a_score_is_used_again_only_where_nothing_differs(
         assert len(list((tmp_path / "scores").glob("*.json"))) == max(1, count - 1)
 
 
+@pytest.mark.slow
 def test_a_damaged_score_is_found_anew(tmp_path: Path) -> None:
     only = options(methods=("power-controlled",), folder=tmp_path)
     before = mc.rank(experiment(), only)
@@ -290,6 +292,7 @@ def test_too_few_uses_leave_a_method_out() -> None:
     assert "two epochs need 4 channel uses" in ranking.left_out[0].reason
 
 
+@pytest.mark.slow
 def test_regression_is_ranked_by_loss() -> None:
     text = TEXT.replace('"logistic"', '"least-squares"').replace("classes = 3\n", "").replace("softmax", "ridge")
     ranking = mc.rank(experiment(text), options(methods=("power-controlled", "dp-dsgd"), epsilons=(50.0,)))
@@ -341,6 +344,7 @@ def test_further_rounds_of_the_file_are_kept_and_methods_without_them_left_out()
     assert only.reason == "schedule.rounds is 2, and dp-dsgd has no further mixing rounds"
 
 
+@pytest.mark.slow
 def test_over_a_radio_every_trial_has_the_loudness_of_its_own_noise() -> None:
     """One compiled program serves all steps; what the channel is made of goes along with them."""
     made = {}

@@ -255,6 +255,7 @@ def test_a_task_in_a_folder_of_another_run_fails_and_leaves_it(swept: mc.Sweep, 
     assert written(swept.folder) == before
 
 
+@pytest.mark.slow
 def test_a_grid_may_stand_in_the_file(tmp_path: Path) -> None:
     section = """
     [sweep]

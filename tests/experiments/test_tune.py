@@ -214,6 +214,7 @@ def test_methods_of_every_kind_can_be_tuned(name: str) -> None:
     assert found.experiment.algorithm.name == name
 
 
+@pytest.mark.slow
 def test_a_model_and_what_it_releases_first() -> None:
     text = TEXT.replace('kind = "softmax"', 'kind = "model"\nmodule = "mlp"\nloss = "cross-entropy"\ndim = 77')
     text = text.replace('unit = "record"', 'unit = "record"\ncentring = 0.02\nwhitening = 0.1')
@@ -241,6 +242,7 @@ def test_centring_is_released_anew_on_the_public_data(monkeypatch: pytest.Monkey
     assert set(data.first.noise) == {"centring", "whitening"}
 
 
+@pytest.mark.slow
 def test_coins_and_regression() -> None:
     coins = TEXT.replace('kind = "softmax"', 'kind = "softmax"\nbatch = 20\nsampling = "poisson"')
     assert tuned(coins, clips=(1.0,), steps=(0.3,)).chosen.value > 0
@@ -250,6 +252,7 @@ def test_coins_and_regression() -> None:
     assert found.chosen.value == min(one.value for one in found.tries)
 
 
+@pytest.mark.slow
 def test_a_radio_goes_along() -> None:
     text = TEXT.replace("[schedule]", "[radio]\n[schedule]", 1).replace('z = "perron"\n', "")
     text = text.replace('kind = "softmax"', 'kind = "softmax"\nradius = 5.0')
@@ -353,6 +356,7 @@ def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
         mc.TuneOptions(**wrong)
 
 
+@pytest.mark.slow
 def test_a_module_that_was_edited_is_trained_anew(
     tmp_path: Path, trained: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

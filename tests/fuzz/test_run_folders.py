@@ -106,6 +106,7 @@ def test_any_accident_is_noticed(folder: Path, true: list[Done], name: str, data
         assert [done.code for done in found] == [1, 2, 2]
 
 
+@pytest.mark.slow
 @given(seed=st.randoms(use_true_random=False), indent=st.sampled_from([None, 0, 7]))
 @fuzz(3)
 def test_order_and_space_in_run_json_change_nothing(folder: Path, true: list[Done], seed: Any, indent: Any) -> None:

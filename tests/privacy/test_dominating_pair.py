@@ -98,6 +98,7 @@ def test_what_was_released_before_is_one_gaussian_release() -> None:
     assert together > float(gaussian.epsilon(np.hypot(0.2, 0.45), 1e-5))
 
 
+@pytest.mark.slow
 def test_it_costs_more_with_every_coin_epoch_and_ratio() -> None:
     rng = np.random.default_rng(5)
     for _ in range(12):

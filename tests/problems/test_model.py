@@ -82,6 +82,7 @@ def test_a_node_is_clipped_where_that_is_asked() -> None:
     assert float(jnp.linalg.norm(gradient)) == pytest.approx(0.01, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_it_learns_privately_from_its_own_start() -> None:
     """All nodes begin at the same public point, another one for every seed, and none at zero."""
     problem = made(batch=20, clip=1.0)

@@ -12,6 +12,7 @@ source of secure noise, which has to be replaced to be repeatable.
 
 import hashlib
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -226,7 +227,8 @@ def chosen(words: Iterable[str]) -> list[str]:
 def found_apart(devices: int, names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """What cases come to in a process of its own: JAX takes its number of devices only once."""
     command = [sys.executable, "-m", "tests.recorded.driver", str(devices), *names]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, check=True)
+    as_users = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}  # compiled as for them
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, env=as_users, check=True)
     results: dict[str, dict[str, Any]] = json.loads(done.stdout)
     return results
 

@@ -23,28 +23,18 @@ COST_DIGITS = 1e-12
 DIGITS = {"float32": 1e-4, "float64": 1e-9}
 QUICK = (  # every value of every axis, with few minibatches because these take longest to compile
     "power-controlled/float32/seeded/none/full",
-    "power-controlled/float64/seeded/drops/minibatch",
-    "power-controlled/float64/secure/none/full",
     "power-controlled/float64/secure/stop/minibatch",
     "power-controlled/float32/seeded/none/full/own",
-    "power-controlled/float32/seeded/stop/minibatch/average",
     "power-controlled/float64/seeded/none/full/quadratic",
     "noiseless/float32/seeded/drops/full",
-    "noiseless/float64/seeded/stop/full",
-    "mped2fl/float32/seeded/none/minibatch",
     "mped2fl/float64/seeded/stop/full",
-    "ped2fl/float32/seeded/drops/full",
     "ped2fl/float64/seeded/none/full",
     "local-only/float32/seeded/stop/full",
-    "central-dp/float32/seeded/none/minibatch",
     "central-dp/float64/seeded/none/full/average",
 )
 SHARED = (  # of these, on two devices: they share nodes, or seeds
     "power-controlled/float32/seeded/none/full",
-    "power-controlled/float64/seeded/drops/minibatch",
-    "power-controlled/float64/secure/none/full",
     "mped2fl/float64/seeded/stop/full",
-    "central-dp/float32/seeded/none/minibatch",
 )
 
 

@@ -44,6 +44,7 @@ def test_the_same_setting_twice_gives_the_same() -> None:
     assert first.shape == (2, 3)
 
 
+@pytest.mark.slow
 def test_a_method_of_a_users_own_is_compiled_anew() -> None:
     """Its functions may hold numbers that are in no table."""
     algorithm = made("power-controlled", 0.1, 1.0)._replace(name="my.module:mine", releases=(), proof=None)

@@ -67,6 +67,7 @@ def test_ridge_is_the_problem_of_that_name() -> None:
     assert "accuracy" not in module.evaluate(model, module.test_data())
 
 
+@pytest.mark.slow
 def test_random_starts_keep_the_size_of_what_passes() -> None:
     stack = DenseStack((400, 300, 10))
     hidden, out = stack.initialise(jax.random.key(4))

@@ -30,6 +30,7 @@ def test_shipped_modules_fit_the_data() -> None:
     assert build("mlp", hidden=[3, 4], activation="relu").sizes == (64, 3, 4, 10)
 
 
+@pytest.mark.slow
 def test_images_are_cut_as_asked() -> None:
     wide = build("small-cnn", image=[4, 16], channels=[2], kernel=3)
     assert wide.image == (4, 16, 1)
