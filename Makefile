@@ -32,16 +32,16 @@ choose: $(READY)
 
 # Several processes share the cores: BLAS with threads of its own would wait for the others by spinning. What pytest
 # makes of the tests is kept, because every process needs all of it.
-APART := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+APART := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
-# Most tests spend their time compiling programs that then run for a moment. Where bits are compared they are compiled as
-# for users, and so are those of the slow tests.
+# Most tests spend their time compiling programs that then run for a moment. Where bits are compared, or programs run for
+# longer, they are compiled as for users; so are those of the slow tests.
 QUICKLY := XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
-OF_BITS := tests/engine tests/runs tests/recorded tests/cli/test_processes.py
+AS_USERS := tests/engine tests/problems tests/runs tests/recorded tests/cli/test_processes.py
 
 test: $(READY)
-	$(QUICKLY) $(APART) $(OF_BITS:%=--ignore=%)
-	$(APART) $(OF_BITS)
+	$(QUICKLY) $(APART) $(AS_USERS:%=--ignore=%)
+	$(APART) $(AS_USERS)
 
 test-slow: $(READY)
 	$(APART) -m slow

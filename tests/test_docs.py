@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BIN = Path(sys.executable).parent
 LONG = {  # pages whose examples take half a minute or more; what they show is tested by itself too
-    *("docs/audit.md", "docs/channels-in-and-out.md", "docs/rank.md", "docs/reference/python.md", "docs/sweep.md"),
-    *("docs/tune.md", "docs/your-own-model.md"),
+    *("docs/audit.md", "docs/channels-in-and-out.md", "docs/rank.md", "docs/reference/python.md", "docs/scale.md"),
+    *("docs/sweep.md", "docs/tune.md", "docs/your-own-model.md"),
 }
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

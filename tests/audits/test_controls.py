@@ -111,6 +111,7 @@ def test_a_clip_that_holds_is_not_accused(batch: int | None, count: int) -> None
         assert not found.refutes
 
 
+@pytest.mark.slow
 def test_a_verdict_names_the_fault_and_what_was_looked_at() -> None:
     """From end to end, with few runs: what is shared is plain to see."""
     found = audit(claimed(), bowls(5), actual=shared(claimed()), runs=50)

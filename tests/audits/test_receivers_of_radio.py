@@ -105,6 +105,7 @@ def test_readings_are_white_and_as_far_apart_as_the_diagnostic_says(name: str, o
     assert deviations(found, shift, one).max() < 5
 
 
+@pytest.mark.slow
 def test_an_own_slot_neighbour_learns_nearly_what_is_certified() -> None:
     """It hears the target alone; only what the target hears from others is left. With sums, more is."""
     learnt = []

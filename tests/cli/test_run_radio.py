@@ -85,6 +85,7 @@ def test_json_and_what_was_given_for_computing(folder: Path) -> None:
     assert told["energy"] == "radiated, and circuits as given"
 
 
+@pytest.mark.slow
 def test_compare_has_columns_for_time_and_energy(folder: Path) -> None:
     done = run("compare", "runs/plain", "runs/radio", "--target", "1e6", "--figure", "c.png", cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -78,6 +78,7 @@ def test_the_certificate_is_the_plan_s_and_recomputed(folder: Path) -> None:
     assert not (folder / "runs" / "power-controlled" / "channel.npz").exists()
 
 
+@pytest.mark.slow
 def test_without_the_file_it_is_said_what_was_not_compared(folder: Path, tmp_path: Path) -> None:
     deep = tmp_path / "a" / "b" / "c"
     shutil.copytree(folder / "runs" / "power-controlled", deep)

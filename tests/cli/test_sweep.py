@@ -52,6 +52,7 @@ def test_one_table_says_what_was_varied_reached_and_what_it_costs(swept: tuple[P
     }
 
 
+@pytest.mark.slow
 def test_json_is_one_object_and_nothing_is_run_again(swept: tuple[Path, str]) -> None:
     folder, _ = swept
     before = written(folder / "sweeps" / "tiny")
@@ -167,6 +168,7 @@ def is_alive(process: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done_and_leaves_a_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(TINY)
     cut = begin("tiny.toml", *LONG, cwd=tmp_path)

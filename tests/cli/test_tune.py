@@ -198,6 +198,7 @@ def test_the_private_file_itself_is_refused_by_any_of_its_names(tmp_path: Path) 
         assert "is the set that the experiment protects" in said
 
 
+@pytest.mark.slow
 def test_a_stop_loses_nothing_that_is_done(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(TINY)
     steps = ",".join(f"{0.01 * step:.2f}" for step in range(1, 61))  # far more than are done when it is stopped

@@ -46,6 +46,7 @@ def held(fading: Any, epochs: int) -> Held:
     return Held(arguments + found.generated_code_size_in_bytes, found.temp_size_in_bytes + found.output_size_in_bytes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fading", ["iid", "jakes"])
 def test_memory_does_not_grow_with_epochs(fading: Any) -> None:
     """A table of all epochs and links, or of all epochs and nodes, would be seen at once."""

@@ -221,6 +221,7 @@ def test_what_kills_its_worker_every_time_is_reported_and_the_others_go_on(tmp_p
     assert {one.name for one in mc.load_sweep(tmp_path / "sweep").failures} == {one.name for one in found.failures}
 
 
+@pytest.mark.slow
 def test_a_point_that_was_stopped_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     experiment = with_changes(tiny(), {"privacy.epsilon": 1.0, "algorithm.name": "dp-dsgd"})
     begun: list[int] = []

@@ -124,6 +124,7 @@ def test_something_else_in_its_place(folder: Path, kind: str) -> None:
     assert [entry.name for entry in folder.iterdir()] == ["my.toml"]
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32 - 1), shape=st.sampled_from(SHAPES))
 @fuzz(20)
 def test_order_comments_and_space_change_nothing(folder: Path, seed: int, shape: dict[str, Any]) -> None:

@@ -32,6 +32,7 @@ def test_lines_are_means_and_bands_over_seeds() -> None:
     assert line.spread[1] == pytest.approx(final.std(ddof=1))
 
 
+@pytest.mark.slow
 def test_against_another_key_budgets_have_shades_and_methods_hues() -> None:
     found = sweep(steps=(0.05, 0.1, 0.2))
     shown = view(found, METRIC, "schedule.step")

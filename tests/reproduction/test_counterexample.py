@@ -152,6 +152,7 @@ def test_tables_and_curves() -> None:
     np.testing.assert_allclose(norm.ppf(linear[5]) - norm.ppf(wrong[5]), found().attack.mu)
 
 
+@pytest.mark.slow
 def test_same_every_time() -> None:
     plan, world = found().plan, counterexample.problem("absent")
     seeds = range(len(found().attack.absent))

@@ -66,6 +66,7 @@ def test_rounds_computing_and_circuits_by_hand() -> None:
     assert used.energy_in_words == "radiated, and circuits and gradients as given"
 
 
+@pytest.mark.slow
 def test_renewing_the_reference_takes_time_and_energy() -> None:
     """After 4, 8 and 12 epochs a reference that is renewed every five was renewed 0, 1 and 2 times."""
     run, cost = renewed(), flood_cost(setup(radio()).network, radio(), DIM)

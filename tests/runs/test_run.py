@@ -131,6 +131,7 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
             mc.run(made, on, options=mc.RunOptions(folder=tmp_path, resume=True))
 
 
+@pytest.mark.slow
 def test_groups_of_seeds_change_little_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where memory is short, seeds go one after the other; a run can stop in any of them."""
     problem = digits(batch=16)

@@ -22,7 +22,10 @@ _COLOURS = {"held": "green", "did not hold": "red", "for information": "dim"}
 
 def reproduce(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write it all.")] = Path("reproduction"),
-    seeds: Annotated[int, typer.Option(metavar="N", help="Runs of each setting that has noise.", min=1)] = 5,
+    seeds: Annotated[
+        int,
+        typer.Option(metavar="N", help="Runs of each setting that has noise; certified ones have at most 3.", min=1),
+    ] = 5,
     data: Annotated[
         Literal["mnist", "digits"] | None,
         typer.Option(help="What to learn from. Default: MNIST, and digits where it cannot be got.", show_default=False),

@@ -341,6 +341,9 @@ def _metrics(run: Result, problem: "Problem") -> dict[str, Any]:
     """[seeds, nodes] how well the published models do on the test part."""
     import jax
 
+    from murmurcast.engine.compile_cache import use_compile_cache
+
+    use_compile_cache()
     test, models = problem.test_data(), run.published.reshape(-1, *problem.shape)
     found = jax.jit(lambda models, test: jax.lax.map(lambda one: problem.evaluate(one, test), models))(models, test)
     return {f"published_{name}": np.asarray(values).reshape(run.published.shape[:2]) for name, values in found.items()}

@@ -13,7 +13,7 @@ from murmurcast.reports import plots
 from murmurcast.reproduction import style
 from murmurcast.reproduction.document import Curve
 from murmurcast.reproduction.run_tables import AccuracyCurve, accuracy_curve
-from murmurcast.reproduction.settings import CENTRAL, DIFFUSION, OURS
+from murmurcast.reproduction.settings import CENTRAL, OURS
 from murmurcast.reproduction.training import Run
 
 
@@ -59,7 +59,7 @@ def certified_figure(runs: Sequence[Run]) -> Figure:
     shown = [run for run in runs if run.setting.group == "certified"]
     budgets = sorted({run.setting.epsilon for run in shown}, reverse=True)
     figure, panels = style.column(1.55 * len(budgets) + 0.2, rows=len(budgets))
-    names = {OURS: "Alg. 1", DIFFUSION: "exact diffusion", CENTRAL: "trusted server"}
+    names = {OURS: "Alg. 1", CENTRAL: "trusted server"}
     for axes, budget in zip(panels, budgets, strict=True):
         of_budget = [run for run in shown if run.setting.epsilon == budget]
         for look, run in zip(style.LOOKS, of_budget, strict=False):

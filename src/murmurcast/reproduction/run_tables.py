@@ -11,7 +11,6 @@ from murmurcast.reproduction.document import Finding, Table
 from murmurcast.reproduction.settings import (
     CENTRAL,
     CERTIFIED_BUDGETS,
-    DIFFUSION,
     GROUP_NAMES,
     NOISELESS,
     OURS,
@@ -203,17 +202,14 @@ def matched(runs: Sequence[Run], budget: float) -> Finding:
 
 def certified(runs: Sequence[Run], budget: float) -> Finding:
     """What the promise costs in accuracy, against runs that promise less."""
-    ours, diffusion, central, free = (
-        accuracy_curve(find(runs, "certified", name, budget)) for name in (OURS, DIFFUSION, CENTRAL, NOISELESS)
-    )
+    ours, central, free = (accuracy_curve(find(runs, "certified", name, budget)) for name in (OURS, CENTRAL, NOISELESS))
     best = max(accuracy_curve(find(runs, "certified", NOISELESS, other)).mean[-1] for other in CERTIFIED_BUDGETS)
     return Finding(
         None,
         f"Certified, epsilon {budget:g} in all, {_CHOSEN}: the published models reach {_ended(ours)}. The same steps "
         f"without noise reach {free.mean[-1]:.3f}, {free.mean[-1] - ours.mean[-1]:.3f} more; no run without noise "
-        f"reaches more than {best:.3f}. Exact diffusion on the same multicast (our own), with the same budget, steps "
-        f"and channel uses, reaches {_ended(diffusion)}. A trusted server with the same budget and a step of its own "
-        f"reaches {_ended(central)}.",
+        f"reaches more than {best:.3f}. A trusted server with the same budget and a step of its own reaches "
+        f"{_ended(central)}.",
     )
 
 
