@@ -32,7 +32,7 @@ choose: $(READY)
 
 # Several processes share the cores: BLAS with threads of its own would wait for the others by spinning. What pytest
 # makes of the tests is kept, because every process needs all of it.
-APART := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
+APART := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 # Most tests spend their time compiling programs that then run for a moment. Where bits are compared, or programs run for
 # longer, they are compiled as for users; so are those of the slow tests.

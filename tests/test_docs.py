@@ -21,9 +21,9 @@ from tests import commands
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BIN = Path(sys.executable).parent
-LONG = {  # pages whose examples take half a minute or more; what they show is tested by itself too
-    *("docs/audit.md", "docs/channels-in-and-out.md", "docs/rank.md", "docs/reference/python.md", "docs/scale.md"),
-    *("docs/sweep.md", "docs/tune.md", "docs/your-own-model.md"),
+LONG = {  # pages whose examples take long; what they show is tested by itself too
+    *("docs/audit.md", "docs/channels-in-and-out.md", "docs/plan.md", "docs/radio.md", "docs/rank.md"),
+    *("docs/reference/python.md", "docs/scale.md", "docs/sweep.md", "docs/tune.md", "docs/your-own-model.md"),
 }
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -121,6 +121,7 @@ def test_the_stated_power_is_that_of_repeated_audits() -> None:
         assert least <= power(judged(gathered, mu_promised()), mu_promised()) <= most
 
 
+@pytest.mark.slow
 def test_canaries_of_others_do_not_change_what_the_eavesdropper_reaches() -> None:
     """With canaries at all nodes it is as sure of each as with canaries at that node alone."""
     alone, together = (
@@ -350,6 +351,7 @@ def test_ends_fixed_beforehand_are_attacked_as_they_are() -> None:
     assert 0.5 * dropped.mu_promised < dropped.attacks[0].mu < dropped.mu_promised < mu_promised()
 
 
+@pytest.mark.slow
 def test_a_coalition_that_cannot_attack_is_a_warning() -> None:
     ours = claimed()
     dropped = with_ends(ours, drops={TARGET: 5})

@@ -111,6 +111,7 @@ def test_a_promise_that_is_kept(certify: Call, folder: Path) -> None:
     assert found["versions"]["murmurcast"] == listed["versions"]["murmurcast"]
 
 
+@pytest.mark.slow
 def test_another_delta_never_takes_the_place_of_the_runs_own(certify: Call, folder: Path) -> None:
     path, beside = folder / "ours" / "certificate.json", folder / "ours" / "certificate-delta-1e-07.json"
     first = certify("ours").out
@@ -173,6 +174,7 @@ def test_a_trusted_server_and_nothing_promised(certify: Call, folder: Path) -> N
     assert (found["verdict"], found["tier"], found["mu"]) == ("nothing is promised", "none", [None] * 4)
 
 
+@pytest.mark.slow
 def test_runs_compose(certify: Call, folder: Path) -> None:
     problem = quadratic()
     mc.run(

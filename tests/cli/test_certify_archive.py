@@ -125,6 +125,7 @@ def test_any_change_of_page_certificate_or_folder_is_told(certify: Call, folder:
     assert "is not what the run wrote" in complaint(certify("ours.html", "ours"), 1)
 
 
+@pytest.mark.slow
 def test_two_runs_on_one_page(certify: Call, folder: Path) -> None:
     plain = quadratic()
     mc.run(
@@ -165,6 +166,7 @@ def test_only_a_certificate_has_a_page(certify: Call, folder: Path) -> None:
     assert not (folder / "page.html").exists()
 
 
+@pytest.mark.slow
 def test_the_data_can_be_shown_to_be_the_runs(certify: Call, folder: Path) -> None:
     assert certify("ours", "--data", "data").code == 0
     done = certify("ours/certificate.json", "ours", "--data", "data")

@@ -250,6 +250,7 @@ def test_a_killed_run_does_not_load(killed: Path) -> None:
     assert "holds no finished run" in refused(run("compare", "cut", cwd=killed))
 
 
+@pytest.mark.slow
 def test_resuming_another_experiment_is_refused_and_the_difference_shown(killed: Path) -> None:
     text = refused(run("run", "my.toml", "--out", "cut", "--resume", "--set", "privacy.epsilon=2", cwd=killed))
     assert "privacy.epsilon was 10.0, is 2" in text

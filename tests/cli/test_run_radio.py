@@ -63,6 +63,7 @@ def test_without_a_radio_nothing_is_said_of_one(folder: Path) -> None:
     assert line(shown, "Power").startswith("energy of a whole message over p: ")
 
 
+@pytest.mark.slow
 def test_json_and_what_was_given_for_computing(folder: Path) -> None:
     settings = ("radio.compute_seconds=0.5", "radio.circuit_watts=0.2", "radio.duplex=full", "radio.access=aligned")
     done = run(

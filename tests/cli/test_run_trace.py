@@ -142,6 +142,7 @@ def test_link_shows_the_mean_and_the_weakest_step(folder: Path) -> None:
     assert "are 10 s apart" in " ".join(shown.split())
 
 
+@pytest.mark.slow
 def test_reports_audits_and_recordings_know_the_trace(folder: Path, tmp_path: Path) -> None:
     done = run("report", "runs/power-controlled", "-o", "page.html", cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -34,6 +34,7 @@ def finish(process: "subprocess.Popen[str]") -> None:
     assert process.returncode == 0, complaints
 
 
+@pytest.mark.slow
 def test_programs_are_kept_shared_and_change_no_bit(tmp_path: Path) -> None:
     at_once = [start(tmp_path, f"{number}.npy", **{VARIABLE: str(tmp_path / "kept")}) for number in (1, 2)]
     for process in at_once:

@@ -48,6 +48,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> mc.Sweep:
     return mc.sweep(tiny(), GRID, mc.SweepOptions(folder=folder, workers=2))
 
 
+@pytest.mark.slow
 def test_every_point_is_an_ordinary_run(swept: mc.Sweep) -> None:
     assert [point.name for point in swept.points] == NAMES
     assert list(swept.runs) == NAMES

@@ -26,6 +26,7 @@ def axes_titles(figure: Figure) -> list[str]:
     return [axes.get_xlabel() for axes in figure.axes]
 
 
+@pytest.mark.slow
 def test_axes_are_those_that_runs_have() -> None:
     assert cost_axes.shown([plain()]) == ("epoch", "channel_uses")
     assert cost_axes.shown(runs()) == ("epoch", "channel_uses", "air_seconds", "joules")

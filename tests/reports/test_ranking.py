@@ -185,6 +185,7 @@ def test_nothing_that_promises_leaves_nothing_to_draw(tmp_path: Path) -> None:
     assert {path.name for path in pages.write(free, tmp_path)} == {"ranking.html", "ranking.json"}
 
 
+@pytest.mark.slow
 def test_all_files_are_written_and_a_stranger_is_not_overwritten(tmp_path: Path) -> None:
     written = pages.write(ranking("loss"), tmp_path)
     assert sorted(path.name for path in written) == sorted(path.name for path in tmp_path.iterdir())

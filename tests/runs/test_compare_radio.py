@@ -29,6 +29,7 @@ def test_columns_only_where_a_radio_is() -> None:
     assert (found.rows[0].radio, found.rows[0].air_seconds, found.rows[0].joules) == (None, None, None)
 
 
+@pytest.mark.slow
 def test_a_dash_stands_for_a_run_without_a_radio() -> None:
     found = mc.compare(plain(), own_slot(), aligned(), metric="published_loss", target=1e9)
     at = found.headings.index("uses") + 1

@@ -146,6 +146,7 @@ def test_a_problem_without_records_says_so() -> None:
     assert (ran.ledger.attrs["data_partition"], mc.certify(ran).verdict) == ("none", "kept")
 
 
+@pytest.mark.slow
 def test_from_the_command_line(folder: Path) -> None:
     for command in ("plan", "run"):
         refused = call(command, "bare.toml", folder=folder)

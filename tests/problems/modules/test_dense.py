@@ -52,6 +52,7 @@ def test_softmax_is_the_problem_of_that_name() -> None:
     assert not np.asarray(module.start(jax.random.key(3))).any()
 
 
+@pytest.mark.slow
 def test_ridge_is_the_problem_of_that_name() -> None:
     data = mc.datasets.least_squares(examples=60, features=5).partition("quantity", 3, seed=2)
     module = mc.Model(data=data, module=mc.modules.ridge(5), loss="squared-error", clip=0.3, l2=0.1)

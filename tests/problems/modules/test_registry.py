@@ -39,6 +39,7 @@ def test_images_are_cut_as_asked() -> None:
     assert found.shape == (3,)
 
 
+@pytest.mark.slow
 def test_a_convolution_is_that_of_jax() -> None:
     """Patches times a kernel, against JAX's own convolution of stride 2, with zeros around the image."""
     from murmurcast.problems.modules import convolution
