@@ -76,7 +76,7 @@ def test_a_worker_of_the_cluster_that_is_killed_is_replaced(local: mc.Sweep, tmp
             for process in killed:
                 os.kill(process, signal.SIGKILL)
 
-    options = mc.SweepOptions(folder=tmp_path / "sweep", workers=1, ray=True, on_change=watch)
+    options = mc.SweepOptions(folder=tmp_path / "sweep", workers=2, ray=True, on_change=watch)
     found = mc.sweep(tiny(), {"privacy.epsilon": (1.0,), "algorithm.name": ("dp-dsgd",)}, options)
     assert killed
     assert not found.failures
@@ -94,7 +94,7 @@ def test_points_that_fail_on_the_cluster_are_reported(tmp_path: Path) -> None:
 
 def test_the_command_starts_an_instance_and_ends_it(local: mc.Sweep, tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(TINY)
-    words = ("--grid", "privacy.epsilon=4.0", "--grid", "algorithm.name=dp-dsgd", "--ray", "--workers", "1")
+    words = ("--grid", "privacy.epsilon=4.0", "--grid", "algorithm.name=dp-dsgd", "--ray", "--workers", "2")
     done = commands.run("sweep", "tiny.toml", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "1 of 1 points" in done.stdout
