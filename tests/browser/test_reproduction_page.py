@@ -14,7 +14,7 @@ from tests.browser.watching import Watched, cells, contrast, keep, watch
 from tests.cli.test_plan import COMMAND
 
 pytestmark = pytest.mark.browser
-CERTIFIED = ("power-controlled", "power-controlled-diffusion", "central-dp")
+CERTIFIED = ("power-controlled", "central-dp", "noiseless")
 
 
 @pytest.fixture(scope="module")
