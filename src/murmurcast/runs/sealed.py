@@ -81,7 +81,7 @@ def _opened(path: Path) -> io.FileIO:
 def dataset(content: bytes, name: str) -> "xr.Dataset":
     """The arrays of a NetCDF file called `name`, all of which lie in it, plainly.
 
-    Read without h5netcdf, which takes six times as long for what is as plain as this.
+    Read without h5netcdf, which takes five times as long for what is as plain as this.
     """
     import h5py
     import xarray as xr
