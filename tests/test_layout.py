@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 import murmurcast
-from tests.conftest import EVERY_NTH
 
 SOURCE = Path(murmurcast.__file__).parent
 LAYERS = (  # folders, and the modules of the ground
-    ("errors", "_display", "_json", "_progress", "_threads"),
+    ("errors", "_display", "_json", "_npz", "_progress", "_threads"),
     ("_check", "_files"),
     ("network", "data", "privacy"),
     ("radio",),
@@ -178,9 +177,3 @@ def test_the_version_is_that_of_the_package() -> None:
 def test_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="nothing_like_it"):
         murmurcast.__getattr__("nothing_like_it")
-
-
-@pytest.mark.parametrize("name", EVERY_NTH)
-def test_what_is_tried_in_part_by_default_exists(name: str) -> None:
-    path, test = name.split("::")
-    assert f"def {test}(" in (Path(__file__).parent / path).read_text()

@@ -159,6 +159,7 @@ def test_every_account_is_tested_here() -> None:
     assert {case.partition(",")[0] for case in CASES} | OTHERWISE == with_account
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("case", CASES)
 def test_an_untouched_run_is_kept_and_costs_what_was_on_the_air(case: str) -> None:
     one = made(case)
@@ -171,6 +172,7 @@ def test_an_untouched_run_is_kept_and_costs_what_was_on_the_air(case: str) -> No
         np.testing.assert_allclose(cost[who], exact, rtol=1e-9)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("case", CASES)
 def test_no_table_can_be_changed_so_that_the_account_is_too_low(case: str) -> None:
     """Whatever a ledger's tables say, the account refuses them or counts at least what they put on the air."""
@@ -240,6 +242,7 @@ def test_no_tables_can_be_changed_together_so_that_the_account_is_too_low(case: 
     assert accepted > 5  # of a method whose z must follow from its weights, most edits are refused outright
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("case", "changes"),
     [

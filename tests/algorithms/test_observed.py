@@ -75,6 +75,7 @@ def test_who_hears_a_sender_alone_learns_nearly_all_that_is_certified(access: st
     assert (found.single_mu <= certified * (1 + 1e-9)).all()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("access", "fading", "rounds"),
     [("aligned", "iid", 1), ("referenced", "none", 1), ("own-slot", "jakes", 2), ("referenced", "iid", 2)],
@@ -103,6 +104,7 @@ def test_further_rounds_tell_observers_more_than_a_mixture_of_all_rounds() -> No
     assert found[1:].sum() > first_only[1:].sum()
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("access", "fading"), [("aligned", "iid"), ("own-slot", "iid"), ("referenced", "none")])
 def test_weights_and_noise_are_those_that_the_channel_delivers(access: str, fading: str) -> None:
     """Against `deliver` itself, in float32 and in float64: what is drawn in public is the same in both."""

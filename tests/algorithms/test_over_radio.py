@@ -13,7 +13,7 @@ import murmurcast as mc
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.planning.plan import Plan
-from tests.conftest import asymmetric_network, slow_but_every
+from tests.conftest import asymmetric_network
 
 NODES, DIM, EPOCHS = 6, 6, 12
 QUIET: dict[str, Any] = {"noise_figure_db": -400.0, "self_interference_db": 400.0, "duplex": "full"}
@@ -105,7 +105,8 @@ RADIOS = [
 RADIOS.sort(key=lambda radio: radio != ("own-slot", "iid", 2))  # which has most to it: the one that is always tried
 
 
-@pytest.mark.parametrize(("access", "fading", "rounds"), slow_but_every(len(RADIOS), RADIOS))
+@pytest.mark.one_in(len(RADIOS))
+@pytest.mark.parametrize(("access", "fading", "rounds"), RADIOS)
 def test_without_noise_a_run_is_the_weights_applied(access: Any, fading: Any, rounds: int) -> None:
     radio = mc.Radio(access=access, fading=fading, **QUIET)
     algorithm = mc.noiseless(planned(radio, rounds))
@@ -150,6 +151,7 @@ def test_chunks_and_evaluations_change_no_bit() -> None:
     np.testing.assert_array_equal(whole.published, watched.published)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("z", ["mean", "predicted", "recursive"])
 def test_noise_follows_the_step_so_that_the_certificate_is_the_budget(z: Any) -> None:
     plan = planned(mc.Radio(fading="jakes", speed_mps=5.0), z=z, epochs=20)
@@ -165,6 +167,7 @@ def test_noise_follows_the_step_so_that_the_certificate_is_the_budget(z: Any) ->
         np.testing.assert_allclose(followed, np.broadcast_to(followed[:1], followed.shape))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_power_per_symbol_stays_within_its_budget(rounds: int) -> None:
     plan = planned(mc.Radio(fading="iid", power_dbm=10.0), rounds, epochs=40)
@@ -218,6 +221,7 @@ def planned_on(trace: mc.ChannelTrace, rounds: int = 1, z: Any = None, **setting
     return mc.plan(network, problem(), mc.Budget(epsilon=2.0), schedule, radio=radio, z=z)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("rounds", "z"), [(1, None), (2, "recursive")])
 def test_a_trace_costs_no_privacy_whatever_z_is(rounds: int, z: Any) -> None:
     """The plan's certificate, recomputed; z by the plain formulas from the weights of every epoch."""

@@ -35,6 +35,7 @@ def test_no_path_of_the_file_is_forgotten() -> None:
         assert set(METHODS) | NOT_BUILT == set(one["expected"]["paths"])
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", QUICK_FIRST)
 def test_the_path_is_the_expected_one(name: str, method: str) -> None:

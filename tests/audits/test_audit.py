@@ -61,6 +61,7 @@ ONLY_THE_EAVESDROPPER = [
 HEARING = ("all other receivers", "eavesdropper")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("fault", "finders"),
     [
@@ -170,6 +171,7 @@ def test_one_draw_for_all_links_of_mped2fl_is_caught(count: int) -> None:
         assert least <= power(judged(gathered, limit), limit) <= most
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("publish", ["last", "average"])
 def test_records_of_real_data_at_the_mixed_point(publish: str) -> None:
     data = logistic(examples=200, features=7, classes=4, seed=3).partition("sorted", 4)

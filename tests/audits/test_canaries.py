@@ -96,6 +96,7 @@ def test_at_private_points_of_whole_nodes_canaries_are_all_the_target_has() -> N
         np.testing.assert_allclose(kept.own[:, node], mixed[:, node] - pushed, rtol=1e-9)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("batch", [None, 4])
 def test_the_eavesdropper_is_left_with_noise_and_the_shift(batch: int | None) -> None:
     """Readings minus half the shift times the sign are the standard normal draws of the target, to rounding."""

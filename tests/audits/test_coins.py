@@ -56,6 +56,7 @@ def honest(kind: str) -> Any:
     return problem()
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("kind", ["softmax", "ridge", "network", "own loss"])
 def test_honest_coins_are_accused_of_nothing(kind: str) -> None:
     one = honest(kind)
@@ -142,6 +143,7 @@ def test_coins_of_probability_1_are_looked_at_too() -> None:
     assert not check.refutes
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("kind", "words"),
     [

@@ -70,7 +70,7 @@ def audited(control: Control, fault: Fault, count: int) -> Iterator[tuple[Gather
         yield from ((part, claimed) for part in audits(gathered, runs))
 
 
-QUICK = ("tracker draws anew", "noise left out of the own term", "Laplace at half its scale")
+QUICK = ("tracker draws anew", "Laplace at half its scale")
 COUNTS = [1, pytest.param(MANY, marks=pytest.mark.slow)]
 
 

@@ -198,6 +198,7 @@ CONTROLS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CONTROLS]
 )
@@ -222,6 +223,7 @@ def test_a_control_is_caught_again_and_again(name: str) -> None:
         assert mc.audit(algorithm, given, actual=actual, seed=seed, runs=AUDITED).verdict == "FALSIFIED"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "name",
     [
@@ -344,6 +346,7 @@ def careless_account(ledger: LedgerTables) -> tuple[Releases, ...]:
     return (Releases(GAUSSIAN, exposed_ratio(sensitivity(ledger), step[:, None] / z, std), "everybody"),)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("account", "words"),
     [(power_controlled.account, "mixing2"), (careless_account, "given all that was sent before")],
@@ -373,6 +376,7 @@ def test_the_certificate_is_the_same_bit_for_bit_with_and_without_a_radio(access
     np.testing.assert_array_equal(planned(radio).certificate.mu, planned(None).certificate.mu)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("access", ["own-slot", "aligned", "referenced", "digital"])
 @pytest.mark.parametrize("fading", ["iid", "jakes"])
 @pytest.mark.parametrize("z", ["mean", "predicted", "recursive"])

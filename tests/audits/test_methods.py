@@ -20,7 +20,7 @@ from tests.audits import methods
 from tests.audits.systems import attacked, audits, bowls, claimed, claimed_of_records, falsified_by, softmax
 
 RUNS, MANY = 150, 10
-QUICK = ("private-push-pull", "row-stochastic-laplace", "dp-dsgd, slots", "decor")
+QUICK = ("dp-dsgd, slots",)
 LEAST = {"row-stochastic-laplace": 0.45}  # of the promise, which Laplace noise cannot reach: at most 0.8
 MEMORIES = ("mped2fl", "ped2fl", "dwfl")  # whose promise about records counts on the clip alone
 

@@ -108,6 +108,7 @@ def deviations(mu: float, absent: FloatArray, present: FloatArray) -> FloatArray
     return np.abs(errors)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("observers", COALITIONS, ids=str)
 def test_distribution_is_that_of_the_linear_diagnostic(observers: tuple[int, ...]) -> None:
     mu, absent, present = statistics(observers)

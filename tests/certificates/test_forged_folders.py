@@ -20,7 +20,6 @@ from murmurcast.cli import main
 from murmurcast.runs.result import Result
 from tests.certificates import forgeries as forge
 from tests.certificates.forgeries import Forge, all_of, in_experiment, in_hdf5, in_ledger, in_run, metric, times, told
-from tests.conftest import slow_but_every
 
 
 class Said(NamedTuple):
@@ -116,6 +115,7 @@ def folder(honest: Runs, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", HONEST)
 def test_an_honest_run_is_accepted(honest: Runs, name: str) -> None:
     done = command("certify", str(honest[name]))
@@ -355,12 +355,14 @@ def refused(folder: Path) -> str:
     return lines[0]
 
 
-@pytest.mark.parametrize("name", slow_but_every(3, FORGED))
+@pytest.mark.one_in(12)
+@pytest.mark.parametrize("name", FORGED)
 def test_a_forged_folder_is_refused(folder: Path, name: str) -> None:
     FORGED[name](folder / "ours")
     refused(folder / "ours")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("of", "name"), OF_OTHERS)
 def test_a_forged_folder_of_another_kind_is_refused(honest: Runs, tmp_path: Path, of: str, name: str) -> None:
     shutil.copytree(honest[of], tmp_path / of)

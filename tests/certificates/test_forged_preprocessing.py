@@ -111,6 +111,7 @@ def test_tables_alone_show_none_of_it(folder: Path) -> None:
     assert certify(forged(run, rarer_coins)).epsilon.max() < 0.9 * certify(run).epsilon.max()
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("problem", ["", OWN_MODULE], ids=["softmax", "own module"])
 def test_with_experiment_and_data_at_hand_all_of_it_shows(folder: Path, problem: str, edit: str) -> None:

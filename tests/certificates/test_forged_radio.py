@@ -20,7 +20,6 @@ from murmurcast.runs.result import Result
 from tests.certificates import forgeries as forge
 from tests.certificates.forgeries import Forge, in_ledger, in_run, metric, times
 from tests.certificates.test_forged_folders import command, without_experiment
-from tests.conftest import slow_but_every
 
 GAINS = 1e-4 * np.array([[0.0, 0.9, 0.4, 0.0], [0.7, 0.0, 1.1, 0.5], [0.8, 0.6, 0.0, 0.3], [0.0, 0.3, 0.7, 0.0]])
 OVER_RADIO: dict[str, Any] = {
@@ -49,6 +48,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", HONEST)
 def test_an_honest_run_over_a_radio_is_accepted(honest: Path, name: str) -> None:
     done = command("certify", str(honest / name))
@@ -206,7 +206,8 @@ def forged(honest: Path, place: Path, case: Case) -> Path:
     return place / "run"
 
 
-@pytest.mark.parametrize("name", slow_but_every(2, FORGED))
+@pytest.mark.one_in(16)
+@pytest.mark.parametrize("name", FORGED)
 def test_a_forged_folder_is_refused_by_its_own_contradiction(honest: Path, tmp_path: Path, name: str) -> None:
     case = FORGED[name]
     folder = forged(honest, tmp_path, case)
@@ -214,6 +215,7 @@ def test_a_forged_folder_is_refused_by_its_own_contradiction(honest: Path, tmp_p
     assert case.says in refused(folder)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", [*OTHER_RUNS, *(pytest.param(name, marks=pytest.mark.slow) for name in FORGED)])
 def test_a_forged_folder_is_refused_beside_its_experiment(honest: Path, tmp_path: Path, name: str) -> None:
     case = (FORGED | OTHER_RUNS)[name]

@@ -21,7 +21,7 @@ from murmurcast.radio.flooding import flood_cost
 from murmurcast.radio.physics import Split, physics
 from murmurcast.radio.settings import Radio
 from murmurcast.radio.trace import ChannelTrace
-from tests.conftest import asymmetric_network, slow_but_every
+from tests.conftest import asymmetric_network
 
 NODES, SEEDS, EPOCHS = 6, 2, 5
 ACCESS = ("aligned", "own-slot", "referenced", "digital")
@@ -65,7 +65,8 @@ def parameters(values: Any, dim: int) -> FloatArray:
 ANALOG = list(product(("aligned", "own-slot", "referenced"), ("none", "iid", "jakes"), (4, 5), (0.0, 2.0)))
 
 
-@pytest.mark.parametrize(("access", "fading", "dim", "dense_from"), slow_but_every(11, ANALOG))
+@pytest.mark.one_in(33)
+@pytest.mark.parametrize(("access", "fading", "dim", "dense_from"), ANALOG)
 def test_what_is_delivered_is_the_matrix_form(
     access: str, fading: str, dim: int, dense_from: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,7 +81,8 @@ def test_what_is_delivered_is_the_matrix_form(
     assert np.abs(found - np.einsum("ji,jsm->ism", weights.real, values)).max() > 0.01  # the transposed would be seen
 
 
-@pytest.mark.parametrize(("access", "duplex"), slow_but_every(3, list(product(ACCESS, ("half", "full")))))
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize(("access", "duplex"), list(product(ACCESS, ("half", "full"))))
 def test_rows_sum_to_one_and_a_common_model_passes(access: str, duplex: str) -> None:
     one = channel(access=access, fading="iid", hold_below=0.0, **(PERFECT | {"duplex": duplex}))
     weights = one.weights(np.arange(1, EPOCHS + 1))
@@ -138,6 +140,7 @@ def test_a_receiver_that_hears_too_little_keeps_its_own() -> None:
     np.testing.assert_array_equal(one.weights(np.array([1, 2])), np.broadcast_to(np.eye(NODES), (2, NODES, NODES)))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("access", ["aligned", "own-slot", "referenced"])
 def test_the_units_of_models_decide_nothing(access: str) -> None:
     """Models and noise a thousand times as large are sent a thousand times as softly; who is heard stays the same."""
@@ -203,7 +206,8 @@ def a_trace(steps: int = 3) -> ChannelTrace:
     return ChannelTrace(gains=gains)
 
 
-@pytest.mark.parametrize(("access", "dense_from"), slow_but_every(5, TRACED))
+@pytest.mark.one_in(10)
+@pytest.mark.parametrize(("access", "dense_from"), TRACED)
 def test_a_trace_is_played_back_step_by_step(access: str, dense_from: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights by the plain formula, from gains[t - 1][from, to], in both rounds alike, and from the first again."""
     monkeypatch.setattr(radio_links, "_DENSE_FROM", dense_from)

@@ -193,6 +193,7 @@ def test_runs_compose(certify: Call, folder: Path) -> None:
     assert "twice" in complaint(certify("ours", "../copy/ours"), 2)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "name",
     [

@@ -44,6 +44,7 @@ def draws(seed: int, dtype: str) -> FloatArray:
         return np.asarray(drawn, np.float64)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("gradient_at", ["mixed", "own"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-10), ("float32", 1e-4)])
 def test_follows_the_transcription(dtype: str, tolerance: float, gradient_at: str) -> None:

@@ -96,6 +96,7 @@ def test_a_model_needs_a_module_and_a_loss(missing: str) -> None:
         experiment_files.parse(text.encode(), "my.toml").build_problem(3)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("clipping", ["example", "layer"])
 def test_a_run_of_a_shipped_module_is_certified_as_a_whole(clipping: str, tmp_path: Path) -> None:
     run(parse(problem__clipping=clipping), tmp_path / "run")

@@ -224,6 +224,7 @@ def test_terms_are_the_same_for_all_methods_of_the_house() -> None:
             assert changed.privacy.clip == experiment().privacy.clip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "name",
     [

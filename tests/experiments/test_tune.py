@@ -147,6 +147,7 @@ def test_a_search_that_was_stopped_goes_on(tmp_path: Path, trained: list[str], f
     assert again.tries == found.tries
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "change",
     [
@@ -206,6 +207,7 @@ def test_two_searches_do_not_share_a_folder(tmp_path: Path) -> None:
 METHODS = ("power-controlled", "dp-dsgd", "decor", "mped2fl", "central-dp", "noiseless", "local-only", "muffliato")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_of_every_kind_can_be_tuned(name: str) -> None:
     text = TEXT.replace('name = "power-controlled"\ngradient_at = "mixed"', f'name = "{name}"')

@@ -80,6 +80,7 @@ def test_the_whole_file_is_a_set(folder: Path, name: str) -> None:
     assert call("plan", f"{name}.toml", "--json", folder=folder).code == 0
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", WHOLE)
 @given(data=st.data())
 @fuzz(40)

@@ -65,6 +65,7 @@ def test_the_whole_file_is_a_network(folder: Path, name: str) -> None:
     assert call("plan", f"{name}.toml", "--json", folder=folder).code == 0
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", WHOLE)
 @given(data=st.data())
 @fuzz(40)

@@ -90,6 +90,7 @@ def require_true_or_caught(folder: Path, true: list[Done]) -> None:
             ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", FILES)
 @given(data=st.data())
 @fuzz(8)
@@ -185,6 +186,7 @@ def spoilt_variable(data: st.DataObject, dataset: xr.Dataset) -> xr.Dataset:
     return dataset.assign_attrs({data.draw(st.sampled_from([*map(str, dataset.attrs), "more"])): data.draw(values_of)})
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", [results.METRICS, results.LEDGER])
 @given(data=st.data())
 @fuzz(12)
@@ -196,6 +198,7 @@ def test_figures_and_ledger_forged(folder: Path, true: list[Done], name: str, da
         require_true_or_caught(folder, true)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", [results.METRICS, results.LEDGER, results.MODELS, results.EXPERIMENT])
 @given(data=st.data())
 @fuzz(8)
@@ -214,6 +217,7 @@ def test_pickles_are_not_opened(folder: Path, true: list[Done]) -> None:
     assert not Bomb.went_off
 
 
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("name", ["\x1b[31mred\x07", "[/bold][red]", "$\\frac{", "_hidden", "a\nb", "\udcff", ""])
 def test_names_are_shown_and_not_obeyed(folder: Path, true: list[Done], name: str) -> None:
     del true

@@ -56,6 +56,7 @@ def test_automatic_noise_meets_the_total_budget_exactly(seed: int, unit: str) ->
     assert made.sensitivity[0] == pytest.approx(0.6 if unit == "node" else 0.6 / 50)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("z", ["recursive", "perron"])
 def test_alpha_for_given_noise_meets_the_total_budget(seed: int, z: str) -> None:

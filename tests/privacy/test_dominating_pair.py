@@ -125,6 +125,7 @@ def dropping(place: int, value: float, rate: float, room: int, std: float, x: fl
     return float(total)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_records_that_find_no_room_are_counted(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All outcomes of all coins: the real mechanism, which leaves the last out, keeps what is said of it."""

@@ -85,6 +85,7 @@ F2: dict[str, tuple[str, dict[str, Any]]] = {
 ONE_WAY = ("subgradient-push-gaussian", "private-frost", "private-push-pull", "private-ab")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("network", "curvature"), list(zip(TWO_WAY, (0.0, 0.6), strict=True)))
 @pytest.mark.parametrize("case", [*F1, *F2])
 def test_noise_in_models_and_in_gradients(case: str, network: str, curvature: float) -> None:

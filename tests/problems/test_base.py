@@ -105,6 +105,7 @@ def of_many_keys(size: int, batch: int, keys: int = 3000) -> NDArray[Any]:
     return np.asarray(_of_many(jnp.arange(keys, dtype=jnp.uint32), jnp.int32(size), batch))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("size", "batch"), [(4, 1), (7, 3), (10, 3), (12, 3), (3, 3)])
 def test_a_minibatch_has_no_row_twice_and_every_row_with_equal_chance(size: int, batch: int) -> None:
     keys = 3000
@@ -135,6 +136,7 @@ def test_a_minibatch_is_its_keys() -> None:
     assert len({tuple(drawn) for drawn in of_many_keys(11, 3)[:50].tolist()}) > 40
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("size", "batch"), [(46_000, 46_000), (60_000, 50_000), (1_000_000, 3_000)])
 def test_a_large_minibatch_has_no_row_twice(size: int, batch: int) -> None:
     """The certificate counts every record once; products of size and batch go beyond 2^31."""
@@ -191,6 +193,7 @@ def test_omega_is_one_thing() -> None:
             base.require_omega(None, wrong)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("rows", [1, 3, 8, 11])
 def test_products_are_plain_products(rows: int) -> None:
     """For one model, many models (stacked), many nodes, and both, in either order."""

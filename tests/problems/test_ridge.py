@@ -35,6 +35,7 @@ def random_model(seed: int = 1, scale: float = 1.0) -> FloatArray:
     return scale * np.random.default_rng(seed).standard_normal(FEATURES)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("private", [False, True], ids=["public", "private"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("l2", [0.0, 0.3])

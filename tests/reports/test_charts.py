@@ -87,6 +87,7 @@ def test_sent_power_is_on_a_logarithmic_scale_beside_the_budget() -> None:
     assert not any("local-only" in trace.name for trace in figure.data)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("target", ["certificate", "per-epoch"])
 def test_epsilon_from_the_ledger_is_the_plans(seed: int, target: Any, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def same(one: Result, other: Result) -> bool:
     return bool(epochs and all(equal) and np.array_equal(one.published, other.published))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("batch", [None, 16])
 def test_evaluation_and_chunks_change_no_bit(batch: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = digits(batch=batch)

@@ -17,6 +17,7 @@ def made(name: str, **options: object) -> Algorithm:
     return registry.find(name).make(setup_on(two_way(), PROBLEM, step=0.01, epochs=3), **options)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("name", "uses"), [("dp-dsgd", 1), ("private-gradient-tracking", 2)])
 def test_a_run_says_both(name: str, uses: int) -> None:
     algorithm = made(name)

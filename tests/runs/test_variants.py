@@ -7,7 +7,6 @@ import murmurcast as mc
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.runs.variants import trainer
-from tests.conftest import slow_but_every
 
 NETWORK = mc.Network(gains=[[0, 0.5, 0.9], [0.8, 0, 0.4], [0.6, 0.7, 0]])
 PROBLEM = mc.SoftmaxRegression(
@@ -26,7 +25,8 @@ def made(name: str, step: float, epsilon: float) -> Algorithm:
     return method.make(mc.Setup(network=NETWORK, problem=PROBLEM, budget=budget, schedule=schedule))
 
 
-@pytest.mark.parametrize("name", slow_but_every(3, NAMES))
+@pytest.mark.one_in(9)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_second_setting_gives_what_a_run_of_its_own_gives(name: str) -> None:
     train = trainer(PROBLEM, SEEDS)
     first = train(made(name, 0.1, 1.0))["published_loss"]

@@ -62,6 +62,7 @@ def problem_of(module: Any) -> mc.Model:
     return mc.Model(data=DATA, module=module, loss="cross-entropy", clip=0.3, l2=0.1)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "module",
     [Linen(), lambda key: Nnx(nnx.Rngs(key)), mlp, stacked(eqx.nn.Dropout(0.5, inference=True))],
@@ -78,6 +79,7 @@ def test_gradients_are_those_of_single_examples(module: Any) -> None:
     assert max(problem._tree.layers) + 1 == len(problem._tree.shapes) // 2  # kernel and bias are one layer
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("made", [mlp, lambda key: Nnx(nnx.Rngs(key))], ids=["equinox", "nnx"])
 def test_a_function_of_a_key_begins_anew_for_every_seed_and_a_module_where_it_stands(made: Any) -> None:
     fresh, given = problem_of(made), problem_of(made(jax.random.key(7)))
