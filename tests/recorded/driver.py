@@ -1,7 +1,7 @@
 """Runs the recorded cases, small runs of all six methods, and says what each publishes, measures and costs.
 
     python -m tests.recorded.driver DEVICES NAME...    runs the cases whose names are given, or contain what is given
-    python -m tests.recorded.driver --record           records all of them anew, for every number of devices
+    python -m tests.recorded.driver --record           records all of them anew, for this processor
 
 Recording anew is right only where a change of numbers is intended and stands in CHANGELOG.md. To find out whether a
 change of the code changes a number, run the tests against the old record.
@@ -235,8 +235,9 @@ def found_apart(devices: int, names: Iterable[str]) -> dict[str, dict[str, Any]]
 
 def _main(words: list[str]) -> None:
     if words == ["--record"]:
-        record = {"fingerprint": fingerprint(), "devices": {str(n): found_apart(n, CASES) for n in DEVICES}}
-        RECORD.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n")
+        here = {"fingerprint": fingerprint(), "devices": {str(n): found_apart(n, CASES) for n in DEVICES}}
+        others = [one for one in json.loads(RECORD.read_text())["records"] if one["fingerprint"] != here["fingerprint"]]
+        RECORD.write_text(json.dumps({"records": [*others, here]}, indent=1, allow_nan=False) + "\n")
         return
     if len(words) < 2 or not words[0].isdigit():
         sys.exit(__doc__)
