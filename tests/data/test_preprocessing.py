@@ -53,6 +53,16 @@ def test_noise_is_as_large_as_claimed_and_alike_in_all_directions(statistic: str
     assert np.einsum("sij,ij->s", draws, along).std() == pytest.approx(0.5, rel=0.06)
 
 
+@pytest.mark.parametrize("node", [0, 1])
+def test_no_public_stream_holds_the_noise(node: int) -> None:
+    """NumPy fills a list of numbers up with zeros: [seed, purpose] and [seed, purpose, 0, 0] are one seed."""
+    rows = np.zeros((3, 40), np.float32)
+    secret = release("centring", rows, 1.0, 0, node)
+    for public in range(-1, 64):
+        drawn = np.random.default_rng(0 if public < 0 else [0, public]).standard_normal(40)
+        assert abs(np.corrcoef(drawn, secret)[0, 1]) < 0.8, public
+
+
 def test_draws_are_keyed_by_seed_statistic_and_node() -> None:
     rows = within_unit_ball(shared().dataset.features)[:7]
     drawn = {

@@ -1,5 +1,7 @@
 """The noise is what was promised, and a scale 5 % off would be noticed."""
 
+from itertools import product
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,8 @@ import pytest
 from scipy import stats
 
 from murmurcast._check import FloatArray
+from murmurcast.channels.public_draws import PublicDraws
+from murmurcast.channels.public_draws import Purpose as PublicPurpose
 from murmurcast.engine import noise
 from murmurcast.engine.noise import Purpose
 
@@ -98,6 +102,29 @@ def test_rounds_draws_receivers_and_the_start_have_their_own_keys() -> None:
     ]
     assert len({tuple(np.asarray(key).tolist()) for key in made}) == len(made)
     np.testing.assert_array_equal(noise.draw_key(root, 2, 0, 0), noise.at_epoch(root, Purpose.SIGNAL, 2))
+
+
+def test_no_secret_draw_has_the_key_of_a_public_one() -> None:
+    """A radio's seed and a run's are both 0 unless said: what is public of the one must tell nothing of the other."""
+    numbers = jnp.arange(12)
+
+    def grown(keys: jax.Array) -> jax.Array:
+        """[..., 12, 2] the keys that follow from keys [..., 2]."""
+        return noise.at_node(keys[..., None, :], numbers)
+
+    purposes = grown(jnp.asarray(noise.roots((0, 3))))
+    epochs = grown(purposes)
+    secret = [purposes, epochs, grown(epochs)]
+    public = [
+        jax.random.key_data(PublicDraws(seed, when, np.float32).key_of(purpose))
+        for seed, when, purpose in product((0, 3), (None, 1, 2), PublicPurpose)
+    ]
+    owners = grown(jnp.stack(public))
+
+    def as_set(keys: jax.Array) -> set[tuple[int, ...]]:
+        return set(map(tuple, np.asarray(keys).reshape(-1, 2).tolist()))
+
+    assert not set().union(*map(as_set, secret)) & (as_set(jnp.stack(public)) | as_set(owners))
 
 
 def test_seeds_in_company_draw_what_they_draw_alone() -> None:

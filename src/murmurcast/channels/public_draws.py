@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import jax
 
 
+_PUBLIC = 1  # the first word of the root, where nodes' own draws have 0: no secret draw has the key of a public one
 _DRAWN = np.float32  # whatever a run computes with: the channel must be the same
 
 
@@ -73,11 +74,18 @@ class PublicDraws(NamedTuple):
     def _normals(self, purpose: Purpose, owner: jax.Array, shape: tuple[int, ...]) -> jax.Array:
         return self._each(purpose, owner, lambda random, key: random.normal(key, shape, _DRAWN))
 
+    def key_of(self, purpose: Purpose) -> jax.Array:
+        """From which every owner's key follows by its number."""
+        import jax
+        import jax.numpy as jnp
+
+        root = jax.random.wrap_key_data(jnp.array([_PUBLIC, self.seed], jnp.uint32))
+        key = jax.random.fold_in(root, int(purpose))
+        return key if self.when is None else jax.random.fold_in(key, self.when)
+
     def _each(self, purpose: Purpose, owner: jax.Array, draw: Any) -> jax.Array:
         import jax
 
-        key = jax.random.fold_in(jax.random.key(self.seed), int(purpose))
-        if self.when is not None:
-            key = jax.random.fold_in(key, self.when)
+        key = self.key_of(purpose)
         flat: jax.Array = jax.vmap(lambda number: draw(jax.random, jax.random.fold_in(key, number)))(owner.ravel())
         return flat.reshape(*owner.shape, *flat.shape[1:]).astype(self.dtype)

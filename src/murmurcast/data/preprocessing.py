@@ -22,7 +22,7 @@ from murmurcast.data.partition import Partition
 from murmurcast.errors import Error
 from murmurcast.privacy.first_releases import STATISTICS, Rows, Statistic
 
-_PURPOSE = 6  # of the draws, beside the seed
+_PURPOSE = 9  # of the draws, beside the seed
 _INSIDE = 1 - 1e-6  # the norm of rows: in float32 none comes out longer than 1
 
 
@@ -119,11 +119,16 @@ def release(statistic: Statistic, rows: Features, std: float, seed: int, node: i
         is not counted; whoever knows the seed knows the noise.
     """
     exact = rows.astype(np.float64)
-    drawn = np.random.default_rng([seed, _PURPOSE, STATISTICS.index(statistic), node])
+    drawn = _secret_draws(seed, statistic, node)
     if statistic == "centring":
         return np.asarray(exact.mean(axis=0) + std * drawn.standard_normal(exact.shape[1]))
     moment = exact.T @ exact / len(exact)
     return np.asarray(moment + std * _symmetric(drawn.standard_normal(moment.shape)))
+
+
+def _secret_draws(seed: int, statistic: Statistic, node: int) -> np.random.Generator:
+    """A node's own. Not from a list [seed, purpose, ...]: NumPy fills it up with zeros, so that two may be alike."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_PURPOSE, STATISTICS.index(statistic), node)))
 
 
 def numbers_released(first: FirstReleases, features: int) -> int:

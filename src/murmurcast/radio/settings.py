@@ -14,6 +14,7 @@ from murmurcast.errors import Error
 from murmurcast.radio import units
 from murmurcast.radio.trace import ChannelTrace
 
+LARGEST_SEED = 2**32 - 1  # a key has 32 bits for it
 AccessName = Literal["aligned", "own-slot", "referenced", "digital"]
 Duplex = Literal["half", "full"]
 Fading = Literal["none", "iid", "jakes"]
@@ -117,6 +118,7 @@ class Radio:
         )
         _check.at_least(1, pilots=self.pilots, bits=self.bits)
         _check.at_least(0, recentre_every=self.recentre_every, seed=self.seed)
+        _check.at_most(LARGEST_SEED, seed=self.seed)
         _check.one_of(get_args(AccessName), access=self.access)
         _check.one_of(get_args(Duplex), duplex=self.duplex)
         _check.one_of(get_args(Fading), fading=self.fading)
