@@ -36,7 +36,8 @@ def test_the_loss_is_one_finite_number() -> None:
     refused("loss is not finite", "log", loss=lambda p, e: jnp.log(0.0 * p["out"].sum()) + loss(p, e))
     refused("gradient is not finite", "log", loss=lambda p, e: jnp.sqrt(0 * jnp.sum(p["out"])) + 0 * loss(p, e))
     refused(r"shape \(10,\)", "scalar", loss=lambda p, e: p["out"] @ e.features)
-    refused("expected one number", "scalar", loss=lambda *_: 3)
+    refused("int32, which has no gradient", "counts", loss=lambda *_: 3)
+    refused("shape tuple, expected one number", "scalar", loss=lambda p, e: (loss(p, e), 1.0))
     refused("cannot be evaluated: TypeError", "one example", loss=lambda p, e: p["out"] @ e.features[:3])
     refused("cannot be evaluated: KeyError", "one example", loss=lambda p, _: p["in"])
 
@@ -64,6 +65,18 @@ def test_a_loss_of_other_examples_is_refused() -> None:
 
     refused("calls back into Python", "JAX alone", loss=jax.jit(calls_back))
     assert not seen
+
+    @jax.custom_batching.custom_vmap
+    def mixed(features: jax.Array) -> jax.Array:
+        return features
+
+    @mixed.def_vmap
+    def _mixes_more_than_two(size: int, batched: Any, features: jax.Array) -> Any:
+        return (features if size < 3 else features + features.sum(axis=0)), batched[0]
+
+    refused(
+        "a batching rule of its own", "one example", loss=lambda p, e: loss(p, e._replace(features=mixed(e.features)))
+    )
     counted = iter(range(99))
     refused("depends on what else", "pure", loss=lambda p, e: loss(p, e) * next(counted))
 

@@ -1,5 +1,6 @@
 """Clipped sums against single gradients, in both precisions; and no data, however hostile, passes the clip."""
 
+from itertools import product
 from typing import Any, Literal
 
 import jax
@@ -10,7 +11,8 @@ import pytest
 import murmurcast as mc
 from murmurcast.data.base import Dataset
 from murmurcast.problems import per_example
-from murmurcast.problems.modules.base import Converted
+from murmurcast.problems.modules.base import Converted, ravel
+from murmurcast.problems.modules.dense import DenseStack
 from tests.problems.one_by_one import clipped_mean, gradients, node_data
 
 Clipping = Literal["example", "layer", "none"]
@@ -30,6 +32,7 @@ def problem_of(module: Any, **options: Any) -> mc.Model:
     return mc.Model(data=data, module=module, loss="cross-entropy", **({"clip": 0.3, "l2": 0.1} | options))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-5), ("float64", 1e-10)])
 @pytest.mark.parametrize("name", MODULES)
 def test_sums_are_those_of_single_gradients(
@@ -91,6 +94,7 @@ def data_of(features: Any, targets: Any) -> Any:
     return made.partition("sorted", 1)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("name", "clipping"),
     [*((name, "example") for name in MODULES if name != "softmax"), ("closed form", "layer"), ("autodiff", "layer")],
@@ -112,6 +116,25 @@ def test_no_example_and_no_node_passes_the_clip(name: str, clipping: Clipping) -
                     found = np.asarray(gradient(point, mine, l2), np.float64) / rows
                     assert np.isfinite(found).all(), (words, rows, size)
                     assert np.linalg.norm(found) <= limit * (1 + 1e-6), (words, rows, size, l2)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("clipping", ["example", "layer"])
+def test_tiny_errors_that_meet_huge_activations_are_not_lost(bias: bool, clipping: Clipping) -> None:
+    """The square of such an error is 0 in float32, and its product with the activation is longer than the clip."""
+    features, limit, passed = np.zeros((1, 64)), 0.1, []
+    features[0, 0] = 1e12
+    module = DenseStack((64, 5, 10), activation="relu", bias=bias)
+    data = data_of(features, np.zeros(1))
+    problem = mc.Model(data=data, module=module, loss="cross-entropy", clip=limit, clipping=clipping)
+    mine, gradient = node_data(problem, 0), jax.jit(problem._sum, static_argnums=2)
+    for weight, gap in product((1e4, 1e6), np.arange(40.0, 52.0)):
+        hidden, out = np.zeros((64, 5)), np.zeros((5, 10))
+        hidden[0], out[:, 0] = weight, gap / (5e12 * weight)  # the loss is small, and so are its errors
+        layers = [{"kernel": jnp.asarray(kernel, jnp.float32)} for kernel in (hidden, out)]
+        with_bias = [layer | {"bias": jnp.zeros(layer["kernel"].shape[1])} if bias else layer for layer in layers]
+        passed.append(np.linalg.norm(np.asarray(gradient(ravel(tuple(with_bias)), mine, 0.0), np.float64)))
+    assert limit / 2 < max(passed) <= limit * (1 + 1e-6)  # some were clipped, and none too little
 
 
 def test_an_example_that_is_not_finite_counts_as_nothing() -> None:

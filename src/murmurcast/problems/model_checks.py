@@ -12,7 +12,10 @@ from murmurcast.errors import Error
 from murmurcast.problems.modules.base import Initialise, Module, Parameters, ParameterTree
 from murmurcast.problems.per_example import Example, Loss, Predict
 
-_OUTSIDE = ("pure_callback", "io_callback")  # primitives that leave the compiled program
+# Primitives by which a loss could see examples together: what leaves the compiled program, and what is done otherwise
+# with many examples than with one.
+_TOGETHER = {"pure_callback": "calls back into Python", "io_callback": "calls back into Python"}
+_TOGETHER |= {"custom_vmap_call": "has a batching rule of its own"}
 _SAME = 1e-4  # relative: what the order of sums may change
 
 
@@ -39,13 +42,18 @@ def require_loss(loss: Loss, initialise: Initialise, examples: Example) -> None:
     parameters = jax.eval_shape(initialise, jax.random.key(0))
     one = jax.tree.map(lambda leaf: leaf[0], examples)
     value = _traced("the loss", loss, parameters, one)
-    if getattr(value, "shape", None) != () or not jnp.issubdtype(value.dtype, jnp.floating):
+    if getattr(value, "shape", None) != ():
         shape = getattr(value, "shape", type(value).__name__)
         raise Error(
             f"the loss of one example has shape {shape}, expected one number",
             hint="return a scalar for one example; the engine takes them one by one and averages",
         )
-    _require_inside(loss, parameters, one)
+    if not jnp.issubdtype(value.dtype, jnp.floating):
+        raise Error(
+            f"the loss of one example is {value.dtype}, which has no gradient",
+            hint="return a real number with a fraction: mean errors or likelihoods, not counts",
+        )
+    _require_apart(loss, parameters, one)
     alone, together, finite = map(np.asarray, _tried(_hashable(loss), _hashable(initialise), examples))
     if not np.isfinite(alone).all() or not finite:
         what = "gradient" if np.isfinite(alone).all() else "loss"
@@ -111,13 +119,15 @@ def _way_out(problem: Exception) -> str:
     return "try it by hand on one example: the features of one row, without a batch axis"
 
 
-def _require_inside(loss: Loss, parameters: Parameters, example: Example) -> None:
-    """A loss does not call back into Python, where it could remember or pass on examples."""
-    if outside := sorted(primitives(loss, parameters, example) & set(_OUTSIDE)):
-        raise Error(
-            f"the loss calls back into Python ({', '.join(outside)}), where examples could be seen together",
-            hint="write it in JAX alone",
-        )
+def _require_apart(loss: Loss, parameters: Parameters, example: Example) -> None:
+    """A loss has no operation by which it could remember, pass on or mix examples."""
+    used = primitives(loss, parameters, example)
+    for name, words in _TOGETHER.items():
+        if name in used:
+            raise Error(
+                f"the loss {words} ({name}), where examples could be seen together",
+                hint="write it in JAX alone, for one example",
+            )
 
 
 def primitives(loss: Loss, parameters: Parameters, example: Example) -> set[str]:

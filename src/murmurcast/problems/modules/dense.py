@@ -99,7 +99,7 @@ class Reached(NamedTuple):
     @property
     def squares(self) -> jax.Array:
         """[rows] the squared norm of every example's gradient in this layer."""
-        return jnp.sum(self.errors**2, axis=1) * (jnp.sum(self.inputs**2, axis=1) + self.bias)
+        return (_norms(self.errors, 0.0) * _norms(self.inputs, float(self.bias))) ** 2
 
     @property
     def along(self) -> jax.Array:
@@ -113,3 +113,13 @@ class Reached(NamedTuple):
         inputs = self.inputs if self.first else jnp.where(kept, self.inputs, 0)
         total = {"kernel": inputs.T @ errors}
         return total | {"bias": jnp.sum(errors, axis=0)} if self.bias else total
+
+
+def _norms(rows: jax.Array, constant: float) -> jax.Array:
+    """[rows] with one more entry, a constant; of numbers so small or large that their squares would be lost too.
+
+    Tiny errors may meet huge inputs: what is lost in the one norm would be missing from the product.
+    """
+    largest = jnp.maximum(jnp.max(jnp.abs(rows), axis=1), constant)
+    unit = jnp.where(largest > 0, largest, 1)
+    return largest * jnp.sqrt(jnp.sum((rows / unit[:, None]) ** 2, axis=1) + (constant / unit) ** 2)
