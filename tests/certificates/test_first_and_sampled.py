@@ -17,7 +17,7 @@ from murmurcast.errors import Altered
 from murmurcast.experiments.certify import certify as certify_with_experiment
 from murmurcast.runs.result import Result
 from tests.certificates.ledger_edits import Edit, caught, entry, scaled, with_attributes, with_ledger, without_attribute
-from tests.conftest import asymmetric_network, slow_but_every
+from tests.conftest import asymmetric_network
 
 METHODS: dict[str, Callable[..., Any]] = {
     "power-controlled": mc.power_controlled,
@@ -47,9 +47,10 @@ def run_of(method: str, seed: int = 0, sampling: bool = False, shares: bool = Tr
     return mc.run(METHODS[method](plan), one, seeds=(seed,))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("method", "sampling"),
-    slow_but_every(5, [(method, sampling) for method in METHODS for sampling in (True, False)]),
+    [(method, sampling) for method in METHODS for sampling in (True, False)],
 )
 def test_an_untouched_run_is_kept_and_costs_its_budget(method: str, sampling: bool) -> None:
     found = certify(run_of(method, sampling=sampling))
@@ -131,6 +132,26 @@ SAMPLED_EDITS: dict[str, Edit] = {
 }
 
 
+def test_coins_count_where_examples_are_clipped_layer_by_layer() -> None:
+    data = mc.datasets.logistic(examples=200, features=4, classes=3, seed=1).partition("iid", nodes=4)
+    one = mc.Model(
+        data=data,
+        module=mc.modules.mlp(4, 3, hidden=(2,)),
+        loss="cross-entropy",
+        clip=0.5,
+        clipping="layer",
+        batch=10,
+        sampling="poisson",
+    )
+    schedule = mc.Schedule(epochs=3, step=0.2, noise_timing="aligned", decay="constant")
+    plan = mc.plan(asymmetric_network(3, 4), one, budget(), schedule, z="perron")
+    run = mc.run(mc.power_controlled(plan), one)
+    found = certify(run)
+    assert (found.verdict, run.ledger.attrs["clipping"]) == ("kept", "layer")
+    assert found.epsilon.max() == pytest.approx(1.5, rel=1e-5)
+
+
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("edit", SAMPLED_EDITS)
 def test_an_edited_sampling_is_caught(edit: str) -> None:
     run = run_of("power-controlled", sampling=True, shares=False)

@@ -61,6 +61,7 @@ def sampling_of(ledger: "LedgerTables") -> Sampling | None:
     batch, room, sizes = ledger.number("batch"), ledger.number("room"), ledger.per_node("records_per_node")
     if any(number != np.floor(number) for number in (batch, room, *sizes)) or not batch <= min(room, sizes.min()):
         ledger.refuse("has a batch, room and numbers of records that no sampling by coins has")
-    if ledger.text("unit") != "record" or ledger.text("clipping") != "example" or records_per_person(ledger) > 1:
+    clipped = ledger.text("clipping") in ("example", "layer")  # layer by layer, the whole is within the clip too
+    if ledger.text("unit") != "record" or not clipped or records_per_person(ledger) > 1:
         ledger.refuse("samples records by coins, and what it hides is not one record whose gradient is clipped")
     return Sampling(int(batch), tuple(map(int, sizes)), int(room))

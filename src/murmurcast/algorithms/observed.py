@@ -28,6 +28,7 @@ from murmurcast.privacy.linear import Linear
 from murmurcast.privacy.linear_radio import Epoch, OneRound, mixtures
 
 MAX_NUMBERS = 3e7  # weights of all epochs and rounds
+_COINS = "records join by secret coins, of which the linear diagnostic knows nothing"
 _TIMES_LONGER = 2.5  # than with the ideal channel: complex numbers, and a row space in every epoch
 
 
@@ -65,6 +66,7 @@ class Observed:
 
     def linear(self, observers: tuple[int, ...], on_target: Count = quiet) -> Linear:
         """What the observers learn of every node under linear gradients."""
+        _require_no_coins(self.plan)
         if self.system is None:
             return self.plan.linear(observers, on_target)
         members = _check.observers(self.plan.network.nodes, observers)
@@ -78,6 +80,7 @@ class Observed:
             seconds: About how long it may take; as many receivers and pairs are tried. `math.inf` tries all.
             on_coalition: Called with (coalitions done, coalitions in all).
         """
+        _require_no_coins(self.plan)
         if self.system is None:
             return self.plan.collusion(seconds, on_coalition)
         rounds, effective_noise, push = self.system
@@ -105,6 +108,19 @@ def why_not_observed(plan: Plan) -> str:
     if plan.schedule.accelerated:
         return "accelerated rounds lean on two earlier ones, and the linear diagnostic follows one"
     return "the weights of all epochs do not fit into memory at once" if is_too_large(plan) else ""
+
+
+def why_not_beside_the_certificate(plan: Plan) -> str:
+    """Why what observers learn is not shown beside what is certified, in words; empty where it is.
+
+    Without the coins that the certificate counts on, it would come out larger.
+    """
+    return why_not_observed(plan) or ("" if plan.sampling is None else _COINS)
+
+
+def _require_no_coins(plan: Plan) -> None:
+    if plan.sampling is not None:
+        raise Error(_COINS, hint='set problem.sampling = "fixed" to see what observers learn')
 
 
 def is_too_large(plan: Plan) -> bool:

@@ -146,8 +146,22 @@ def _from_tables(run: Result, ledger: Ledger, methods: Sequence[Method]) -> RunA
     # The noise of first releases has a seed too.
     seeds = (*run.info["seeds"], *_first_seed(ledger, run.info["seeds"])) if seeded else ()
     assumed = _assumed(run, ledger, tier)
-    formula = _method(ledger, methods).formula
+    formula = _formula(_method(ledger, methods), ledger)
     return RunAccount(ledger.run, tier, unit, delta, mu, promised, verdicts, "", assumed, curve, seeds, formula, weaker)
+
+
+def _formula(method: Method, ledger: Ledger) -> str:
+    """The method's, with what was released before training, and how epsilon follows where mu does not give it."""
+    formula = method.formula
+    if ledger.says("first_releases"):
+        words = _first_in_words(ledger)
+        formula += f", plus (how far one record moves it / its noise)^2 of the {words} released before training"
+    if ledger.text("law") == "sampled gaussian":
+        formula += (
+            "; that is without the coins: with them, for one record replaced, epsilon comes from the privacy loss "
+            "distributions of sampled Gaussian noise, composed over epochs, the larger of both directions"
+        )
+    return formula
 
 
 def _recomputed(run: Result, ledger: Ledger, methods: Sequence[Method]) -> tuple[Releases, ...]:

@@ -145,9 +145,9 @@ def _work(experiment: Any, folder: Path, coalitions: list[tuple[int, ...]], how_
 
 def _collusion(observed: "Observed", how_much: HowMuch, tell: "Stage") -> "Collusion | None":
     """None where it is not wanted, or not possible and nobody insists."""
-    from murmurcast.algorithms.observed import why_not_observed
+    from murmurcast.algorithms.observed import why_not_beside_the_certificate
 
-    if how_much is HowMuch.NONE or (how_much is HowMuch.QUICK and why_not_observed(observed.plan)):
+    if how_much is HowMuch.NONE or (how_much is HowMuch.QUICK and why_not_beside_the_certificate(observed.plan)):
         return None
 
     def report(done: int, of: int) -> None:

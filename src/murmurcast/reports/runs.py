@@ -13,7 +13,7 @@ from murmurcast.algorithms.method import Method
 from murmurcast.certificates.compare import shown
 from murmurcast.certificates.rebuilt import Rebuild, not_rebuilt
 from murmurcast.errors import Error
-from murmurcast.privacy.certificate import PLAIN_BOUND
+from murmurcast.privacy.certificate import COINS, PLAIN_BOUND
 from murmurcast.privacy.rounding import at_most
 from murmurcast.reports import charts, coalitions, cost_axes, ledger, radio
 from murmurcast.reports.page import (
@@ -185,7 +185,7 @@ def _ends(run: Result) -> list[Block]:
     if "drops" in told:
         lines.append(f"Nodes drop out, fixed before the run: {told['drops']}.")
     if "batch" in told and run.info["privacy"]["epsilon"] is not None:
-        lines.append(f"{_sentence(PLAIN_BOUND)}.")
+        lines.append(f"{_sentence(COINS if told.get('law') == 'sampled gaussian' else PLAIN_BOUND)}.")
     return [Text(tuple(lines))] if lines else []
 
 
