@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from murmurcast.engine.observe import SAMPLE
 from murmurcast.runs.result import load_run
 from tests.cli.test_plan import refused, run
 
@@ -50,7 +51,7 @@ def test_a_line_says_what_the_radio_took(folder: Path) -> None:
     shown = (folder / "radio.txt").read_text()
     expected = "own-slot, half duplex: 5 slots an epoch, 0.00495 s and 0.0792 mJ a node on the air (radiated only)"
     assert line(shown, "Radio") == expected
-    assert line(shown, "Channel") == "60 uses"
+    assert line(shown, "Channel") == "60 uses, and about 20 before training"
     kept = load_run(folder / "runs" / "radio")
     loudest = float(kept.metrics["loudest"].max()) * 2 / 3
     assert line(shown, "Power").startswith("mean power of a symbol over p: ")
@@ -174,7 +175,7 @@ def test_ten_thousand_nodes_run_while_their_channels_fade(tmp_path: Path) -> Non
     done = run("run", "large.toml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     kept = load_run(tmp_path / "runs" / "large")
-    assert kept.metrics.sizes["node"] == 10_000
+    assert (kept.metrics.sizes["sender"], kept.metrics.sizes["node"]) == (10_000, SAMPLE)
     assert np.isfinite(np.asarray(kept.metrics["own_loss"])).all()
     assert "own-slot, half duplex: " in line(done.stdout, "Radio")
     done = run("certify", "runs/large", cwd=tmp_path)

@@ -12,7 +12,7 @@ from tests.reproduction.test_run_tables import runs
 
 def network_rows() -> tuple[Row, ...]:
     return tuple(
-        Row(NETWORK, budget, server, 200, 0.7 + 0.01 * place + 0.1 * server, 0.004, 0.69)
+        Row(NETWORK, budget, server, 200, 0, 0.7 + 0.01 * place + 0.1 * server, 0.004, 0.69)
         for server in (False, True)
         for place, budget in enumerate(CERTIFIED_BUDGETS)
     )
@@ -59,10 +59,12 @@ def test_the_plot_has_a_line_for_each_with_its_bars() -> None:
 
 
 def test_further_rows_join_the_chapter() -> None:
-    ring = Row("ring of 20, sorted, 100 channel uses", 1.0, False, 100, 0.93, 0.001, 0.91)
+    ring = Row("ring of 20, sorted, 100 channel uses", 1.0, False, 100, 9417, 0.93, 0.001, 0.91)
     chapter = chapters.better_inputs(runs(), (*network_rows(), ring))
     assert [table.name for table in chapter.tables] == ["better-inputs", "further"]
-    assert ("ring of 20, sorted, 100 channel uses", "1", "100", "0.9300", "0.0010", "0.9100") in chapter.tables[1].rows
+    assert ("ring of 20, sorted, 100 channel uses", "1", "100", "9417", "0.9300", "0.0010", "0.9100") in (
+        chapter.tables[1].rows
+    )
     assert "A ring of 20, sorted, 100 channel uses, epsilon 1: 0.930, worst node 0.910." in chapter.findings[-1].text
     assert [table.name for table in chapters.better_inputs(runs()).tables] == ["better-inputs"]
 

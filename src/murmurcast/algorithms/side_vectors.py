@@ -44,16 +44,25 @@ def setup_uses(method: Method, algorithm: Algorithm, dim: int, released: int = 0
         dim: m.
         released: How many numbers every node releases before training, under noise. All of them are public, and
             everybody needs their average: they are mixed by the row-stochastic weights, each divided by its K pi, until
-            they have settled. A server is heard by everybody at once.
+            they have settled, by accelerated rounds where the schedule has them. A server is heard by all at once.
     """
     numbers = setup_numbers(method, algorithm)
     if numbers is None or not released:
         return None if numbers is None else numbers / dim
     if algorithm.setup.network.nodes > DENSE_UP_TO:
         return None
-    on_air = any(one.channel.on_air for one in algorithm.rounds)
-    rounds = _rounds(row_mixing(algorithm.setup).mixing.weights, _NO_LIMIT) if on_air else 1
+    if not any(one.channel.on_air for one in algorithm.rounds):
+        return (numbers + released) / dim
+    weights = row_mixing(algorithm.setup).mixing.weights
+    accelerated = algorithm.setup.schedule.accelerated
+    rounds = _accelerated_rounds(weights) if accelerated else _rounds(weights, _NO_LIMIT)
     return (numbers + released * rounds) / dim
+
+
+def _accelerated_rounds(weights: csr_array) -> int:
+    """Until accelerated rounds have settled, by the law that holds where eigenvalues are real: 1 / T_L(1 / rate)."""
+    rate = mixing_rate(weights).rate
+    return math.ceil(math.acosh(1 / _SETTLED) / math.acosh(1 / rate)) if 0 < rate < 1 else 1
 
 
 def _rounds(weights: csr_array, epochs: int) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 
 from murmurcast.privacy.rounding import at_most
 from murmurcast.reports import text_tables
+from murmurcast.runs.radio_use import uses_in_words
 
 _FAR_WORSE = 10.0  # times the loss at the start
 
@@ -88,7 +89,7 @@ def show_end(result: "Outcome", folder: Path) -> None:
         ),
         *text_tables.headed("Assumed", privacy["assumptions"]),
         ("Power", _power(result, radio)),
-        ("Channel", f"{int(result.final('channel_uses'))} uses"),
+        ("Channel", uses_in_words(info, float(result.final("channel_uses")))),
         *([] if radio is None else [("Radio", over_radio(radio, int(info["epochs"])))]),
         ("Nodes", f"lie {float(result.final('consensus_error').mean()):.3g} from their mean (root mean square)"),
         *_sample(result),

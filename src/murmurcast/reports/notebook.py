@@ -20,6 +20,7 @@ from murmurcast.reports import sweep as sweep_page
 from murmurcast.reports.drawn import as_png, pixels
 from murmurcast.reports.page import Block, Facts, Outcome, Picture, Row, Table, Text, Verdict, promised
 from murmurcast.runs.compare import Comparison
+from murmurcast.runs.radio_use import uses_in_words
 from murmurcast.runs.ranking import NOT_PAID
 from murmurcast.runs.result import Result
 from murmurcast.runs.sweep import Sweep
@@ -87,7 +88,7 @@ def _(run: Result) -> Shown:
     kind = runs.shared_kinds([run])[0]
     facts = [
         ("Seeds", ", ".join(map(str, run.info["seeds"]))),
-        ("Channel", f"{int(run.final('channel_uses'))} uses"),
+        ("Channel", uses_in_words(run.info, float(run.final("channel_uses")))),
         ("Time", f"{run.info['seconds']['all']:.3g} s"),
         *([] if run.folder is None else [("Kept in", str(run.folder))]),
     ]

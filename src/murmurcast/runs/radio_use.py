@@ -107,3 +107,9 @@ def radio_use(attributes: Mapping[Any, Any], arrays: Mapping[Any, Any]) -> Radio
         renewal_seconds=float(attributes[f"{NAME}_air_seconds"]) if renewed else 0.0,
         renewal_joules=np.asarray(arrays[f"{NAME}_joules"] if renewed else np.zeros(len(power)), np.float64),
     )
+
+
+def uses_in_words(info: Mapping[str, Any], in_training: float) -> str:
+    """The channel uses of a run, with those before training where there are any to speak of."""
+    before = info.get("setup_uses") or 0.0
+    return f"{int(in_training)} uses" + (f", and about {before:.0f} before training" if before >= 0.5 else "")
