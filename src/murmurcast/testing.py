@@ -3,14 +3,16 @@
 A test of yours calls `check_algorithm(my_method)`; docs/add-a-method.md has a method that passes as it stands.
 """
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from murmurcast.algorithms.account import TOLERANCE
+from murmurcast.algorithms.account import TOLERANCE, Account
 from murmurcast.algorithms.base import Algorithm, Local, Round, state_of
 from murmurcast.algorithms.method import Make, Method
 from murmurcast.algorithms.tables import row_of
@@ -26,6 +28,7 @@ from murmurcast.privacy.conversion import mu_of
 from murmurcast.privacy.releases import ADVERSARIES, Releases
 from murmurcast.problems.quadratic import Quadratic
 from murmurcast.radio.settings import Radio
+from murmurcast.runs.result import Result
 from murmurcast.runs.run import RunOptions, run
 
 _EPOCHS, _DIM, _RADIUS = 6, 3, 0.5
@@ -44,12 +47,13 @@ _ROUNDING = 1e-4  # relative, in float32
 def check_algorithm(method: Method | Make, *, network: Network | None = None, radio: Radio | None = None) -> None:
     """Tries a method step by step; what it finds wrong is an `Error` with a way out.
 
-    It checks that tables, state, signals and draws have the shapes they must have; that `init`, `send` and `update` are
-    pure and send nothing on the side; that releases are numbers in the right order; that what is published holds
-    nothing of the gradient that no noise covers yet; that the account makes of a ledger, and of nothing else, what the
-    method promised; and that given all that was sent before, no signal is moved further, in units of its fresh noise,
-    than was promised, and no noise is as large as data makes it: a node that goes on with its own model instead of what
-    it said of it, or that sends twice with noise of its own, costs more than one that does not.
+    It checks that tables, state, signals and draws have the shapes they must have; that `init`, `send` and `update`
+    give the same when asked again, and do nothing on the side that JAX knows of (what plain Python does while it is
+    traced, such as appending to a list, nobody sees); that releases are numbers in the right order; that what is
+    published holds nothing of the gradient that no noise covers yet; that the account makes of a ledger, and of nothing
+    else, what the method promised; and that given all that was sent before, no signal is moved further, in units of its
+    fresh noise, than was promised, and no noise is as large as data makes it: a node that goes on with its own model
+    instead of what it said of it, or that sends twice with noise of its own, costs more than one that does not.
 
     Args:
         method: A `Method`, or the function that makes the algorithm, with its usual options.
@@ -207,14 +211,35 @@ def _check_account(method: Method, made: list[Algorithm], problem: Quadratic) ->
     if isinstance(method.account, str):
         _require(not any(one.releases for one in made), "it promises something, and has no account", "bring an account")
         return
+    account = method.account
     _require(
-        getattr(method.account, "__closure__", None) is None,
+        inspect.isfunction(account) and not (account.__closure__ or account.__defaults__ or account.__kwdefaults__),
         "the account has more to ask than the ledger: it is closed over something else",
-        "make it a function of a module, of the ledger alone",
+        "make it a plain function of a module, of the ledger alone",
     )
     for algorithm in made:
         result = run(algorithm, problem, options=RunOptions(evaluate_every=_EPOCHS))
-        _compare(method.account(read(result)), algorithm.releases)
+        recomputed = account(read(result))
+        _compare(recomputed, algorithm.releases)
+        sending = [name for name in result.ledger if "_sending_" in str(name)]
+        _require(
+            not any(part.ratio.any() for part in recomputed)
+            or any(_is_noticed(account, result, name, recomputed) for name in sending),
+            "the account finds the same in a ledger that says otherwise of what was sent",
+            "work it out from the ledger's tables, and from nothing that the method remembers",
+        )
+
+
+def _is_noticed(account: Account, result: Result, table: Hashable, before: tuple[Releases, ...]) -> bool:
+    """Whether an account finds another cost, or refuses, where a table has half its numbers."""
+    halved = result.ledger.assign({table: result.ledger[table] / 2})
+    try:
+        found = account(read(replace(result, ledger=halved)))
+    except Error:
+        return True
+    return len(found) != len(before) or not all(
+        np.array_equal(one.ratio, other.ratio) for one, other in zip(found, before, strict=True)
+    )
 
 
 def _compare(recomputed: tuple[Releases, ...], promised: tuple[Releases, ...]) -> None:

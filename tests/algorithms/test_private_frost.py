@@ -10,6 +10,7 @@ from murmurcast.algorithms.tables import row_of
 from tests.algorithms.calibrated import CLIP, EPOCHS, EXAMPLES, allowed_mu, noise_in, setup_of, words_of
 from tests.algorithms.networks import NODES, one_way, row_weights
 from tests.algorithms.test_subgradient_push import ACCESS
+from tests.certificates.ledger_edits import caught, with_ledger
 
 FACTORS = [1.0, 0.5, 2.0, 0.25, 1.0 / 3]
 SCHEDULES: list[dict[str, Any]] = [
@@ -57,3 +58,16 @@ def test_nodes_may_take_steps_of_their_own() -> None:
     words = algorithm.settings["step_factor"]
     assert isinstance(words, str)
     assert [float(word) for word in words.split()] == FACTORS  # to the last digit
+
+
+def test_a_ledger_without_its_second_round_is_refused() -> None:
+    """Nothing of it is left: neither its tables nor its name."""
+    problem = mc.Quadratic.random(NODES, 3, clip=CLIP)
+    setup = mc.Setup(network=one_way(), problem=problem, budget=mc.Budget(epsilon=5.0), schedule=mc.Schedule(epochs=4))
+    run = mc.run(mc.private_frost(setup), problem)
+    assert mc.certify(run).verdict == "kept"
+    kept = run.ledger.drop_vars([name for name in run.ledger.variables if str(name).startswith("tracker_")])
+    kept.attrs = {name: value for name, value in kept.attrs.items() if not name.startswith("tracker_")}
+    kept.attrs["rounds"] = "model"
+    for cut in (kept, kept.assign(promised_mu=kept["promised_mu"] * 0)):
+        assert caught(with_ledger(run, cut, rounds=["model"]))

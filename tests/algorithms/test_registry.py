@@ -1,9 +1,10 @@
 """The registry: every method once, and nobody else names one."""
 
+import ast
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -24,18 +25,35 @@ def test_every_file_with_a_method_is_listed_and_every_name_is_a_file() -> None:
         assert getattr(mc, method.name.replace("-", "_")) is method.make
 
 
+def text_of(path: Path) -> str:
+    """What a file says in strings and imports; what it says to whoever reads it is left out."""
+    tree = ast.parse(path.read_text())
+    described = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    words = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in described]
+    homes = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return "\n".join([*(word for word in words if isinstance(word, str)), *homes])
+
+
 def test_no_module_but_a_methods_own_names_a_method() -> None:
-    """Quoted, as a name; the reproduction is about three of them, and help shows examples."""
-    names = "|".join(map(re.escape, registry.NAMES))
-    quoted = re.compile(rf"""["'`]({names})["'`]|algorithms\.({names.replace("-", "_")})\b""")
-    allowed = ("algorithms", "reproduction", "__init__.py")
+    """Whole words; the reproduction is about three of them, help shows examples, and methods may know each other."""
+    names = "|".join(re.escape(name) for name in registry.NAMES if name != "orthogonal")  # a way of access, too
+    named = re.compile(rf"""(?<![\w.:/-])({names})(?![\w:-])|algorithms\.({names.replace("-", "_")})\b""")
+    allowed = ("reproduction", "cli", "__init__.py")
     demonstrations = {"audits/inversion.py"}  # of Algorithm 1 on one image, with and without noise
+    own = {f"algorithms/{name.replace('-', '_')}.py" for name in registry.NAMES} | {"algorithms/registry.py"}
     for path in SOURCE.rglob("*.py"):
         place = path.relative_to(SOURCE)
-        if place.parts[0] in allowed or str(place) in demonstrations:
+        if place.parts[0] in allowed or str(place) in demonstrations | own:
             continue
-        found = quoted.search(path.read_text())
+        found = named.search(text_of(path))
         assert found is None, f"{place} names {found.group(0) if found else ''}"
+
+
+@pytest.mark.parametrize("feature", get_args(registry.Feature))
+def test_whatever_a_method_cannot_do_another_can(feature: registry.Feature) -> None:
+    able = [method.name for method in registry.methods() if getattr(method, feature)]
+    assert 0 < len(able) < len(registry.NAMES)
+    assert re.findall("[a-z0-9-]+", registry.names_that(feature).replace(" or ", ", ")) == able
 
 
 def test_unknown_methods_have_a_hint() -> None:
@@ -71,6 +89,46 @@ def test_a_factory_of_ones_own_is_a_method_that_promises_nothing(
     del sys.modules["quiet_method"]
 
 
+BROKEN = """
+import murmurcast as mc
+from murmurcast.testing import Method
+def takes_nothing(): ...
+def by_keyword(*, length: float = 1.0): ...
+class Empty: ...
+def gives_a_number(setup): return 3
+def fails(setup): return {}["no such key"]
+def refuses(setup): raise mc.Error("not this network", hint="another one")
+METHOD = Method("mine", fails, "", "no account", reference="none")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("takes_nothing", "takes no setup"),
+        ("by_keyword", "takes no setup"),
+        ("Empty", "takes no setup"),
+        ("gives_a_number", "made int, expected an Algorithm"),
+        ("fails", "could not make an algorithm: KeyError: 'no such key'"),
+        ("refuses", "not this network"),
+        ("METHOD", "could not make an algorithm: KeyError"),
+    ],
+)
+def test_a_factory_of_ones_own_that_fails_has_a_hint(
+    name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_methods.py").write_text(BROKEN)
+    (tmp_path / "own.toml").write_text(
+        '[network]\ntopology = "ring"\nnodes = 4\n[privacy]\nepsilon = 5.0\n[problem]\nkind = "quadratic"\n'
+        f'[algorithm]\nname = "broken_methods:{name}"\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(mc.Error, match=words) as raised:
+        experiment_files.load(tmp_path / "own.toml").build()
+    assert raised.value.hint
+    sys.modules.pop("broken_methods", None)
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -99,6 +157,7 @@ epochs = 6
 """
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", registry.NAMES)
 def test_every_method_is_reached_from_a_file(name: str) -> None:
     by_sender = name in ("ped2fl", "dwfl")

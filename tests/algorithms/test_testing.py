@@ -1,6 +1,7 @@
 """The protocol test that users get: every method passes it, and each way to break the protocol is caught."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from murmurcast.algorithms import power_controlled, registry
 from murmurcast.algorithms.account import LedgerTables
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.method import Method
+from murmurcast.privacy.conversion import mu_of
 from murmurcast.privacy.releases import Releases
 from murmurcast.testing import check_algorithm
 from tests.conftest import changed
@@ -22,6 +24,7 @@ BY_SENDER = np.array(
 )
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", registry.NAMES)
 def test_every_method_keeps_to_the_protocol(name: str) -> None:
     networks = {"ped2fl": BY_SENDER, "dwfl": np.outer([0.9, 0.5, 0.3, 1.1, 0.65], np.ones(5)) * (1 - np.eye(5))}
@@ -87,6 +90,28 @@ def closed_over(plan: mc.Plan) -> Any:
     return lambda ledger: (power_controlled.releases(plan),)  # noqa: ARG005
 
 
+BY_PROMISE: dict[float, Any] = {}
+
+
+def remembering_promises(algorithm: Algorithm) -> Algorithm:
+    BY_PROMISE[round(float(mu_of(algorithm.releases[0]).max()), 6)] = algorithm.releases
+    return algorithm
+
+
+def account_from_memory(ledger: LedgerTables) -> Any:
+    """What was promised, whatever was sent."""
+    return BY_PROMISE[round(float(ledger.per_node("promised_mu").max()), 6)]
+
+
+def account_with_a_default(ledger: LedgerTables, known: Any = PLAN) -> Any:  # noqa: ARG001
+    return (power_controlled.releases(known),)
+
+
+class Asking:
+    def __call__(self, ledger: LedgerTables) -> Any:  # noqa: ARG002
+        return (power_controlled.releases(PLAN),)
+
+
 @pytest.mark.parametrize(
     ("method", "words"),
     [
@@ -95,7 +120,11 @@ def closed_over(plan: mc.Plan) -> Any:
         (broken(restless()), "asked again"),
         (broken(half_promised), "other ratios"),
         (broken(remembering, account_that_asks_the_plan), "other ratios"),
+        (broken(remembering_promises, account_from_memory), "says otherwise of what was sent"),
         (broken(lambda algorithm: algorithm, closed_over(PLAN)), "more to ask than the ledger"),
+        (broken(lambda algorithm: algorithm, account_with_a_default), "more to ask than the ledger"),
+        (broken(lambda algorithm: algorithm, partial(power_controlled.account)), "more to ask than the ledger"),
+        (broken(lambda algorithm: algorithm, Asking()), "more to ask than the ledger"),
         (broken(lambda algorithm: algorithm, "no account"), "has no account"),
         (broken(lambda algorithm: changed(algorithm, send=lambda *_: jnp.zeros(7))), "carries"),
         (broken(lambda algorithm: algorithm._replace(releases=algorithm.releases * 2)), "strongest first"),

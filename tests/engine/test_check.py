@@ -5,10 +5,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import murmurcast as mc
 from murmurcast.algorithms.base import Algorithm, Local, State
+from murmurcast.engine.check import require_fitting
 from tests.algorithms.networks import NODES, two_way
 from tests.conftest import changed
 
@@ -72,6 +74,53 @@ def test_errors_inside_a_method_name_it() -> None:
         with pytest.raises(mc.Error, match=words) as raised:
             mc.run(broken, problem)
         assert "check_algorithm" in raised.value.hint
+
+
+SIGNALS: dict[str, tuple[Any, str]] = {
+    "two messages": (lambda own: jnp.stack([own, own]), r"shape \(2, 3\).*air.*carries \(3,\)"),
+    "more numbers": (lambda own: jnp.tile(own, 2), r"shape \(6,\)"),
+    "tuple": (lambda own: (own, own), "shape tuple"),
+    "dict": (lambda own: {"model": own}, "shape dict"),
+    "number": (lambda _: 1.0, "carries"),
+    "nothing": (lambda _: None, "carries"),
+    "integers": (lambda own: own.astype(int), "int32.*float32"),
+    "complex": (lambda own: own * 1j, "complex64.*float32"),
+    "index": (lambda own: [own][1], "IndexError"),
+    "branch": (lambda own: own if own[0] > 0 else -own, "Bool"),
+    "conversion": (lambda own: np.sin(np.asarray(own)), "Tracer"),
+    "division": (lambda own: own * (1 // 0), "ZeroDivisionError"),
+}
+
+USES: dict[str, Any] = {
+    "run": lambda _, broken, problem: mc.run(broken, problem),
+    "audit of a claim": lambda _, broken, problem: mc.audit(broken, problem, runs=50),
+    "audit of what is done": lambda honest, broken, problem: mc.audit(honest, problem, actual=broken, runs=50),
+}
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+@pytest.mark.parametrize("use", USES)
+def test_a_signal_that_does_not_fit_is_an_error_with_a_way_out(signal: str, use: str) -> None:
+    problem = mc.Quadratic.random(NODES, 3)
+    honest = ours(problem)
+    wrong, words = SIGNALS[signal]
+    broken = changed(honest, send=lambda here, state, drawn: wrong(state.own))  # noqa: ARG005
+    with pytest.raises(mc.Error, match=words) as raised:
+        USES[use](honest, broken, problem)
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_a_state_keeps_its_types(precision: Any) -> None:
+    problem = mc.Quadratic.random(NODES, 3)
+
+    def update(here: Any, state: State, sent: Any, heard: Any, local: Local) -> State:  # noqa: ARG001
+        return State(state.own, heard.astype("float16"))
+
+    with pytest.raises(mc.Error, match="another state") as raised:
+        mc.run(changed(ours(problem), update=update), problem, precision=precision)
+    assert "types" in raised.value.hint
+    require_fitting(ours(problem), problem, problem.test_data(), precision)  # also where JAX computes in 32 bits
 
 
 @pytest.mark.parametrize("name", ["my model", "two_words", ""])

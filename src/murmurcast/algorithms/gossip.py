@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import account as accounts
+from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Draws, Local, Model, Publish, State, require_publish
 from murmurcast.algorithms.mixer import Mixer, mix, radiate
 from murmurcast.algorithms.tables import Leaf, newest_share, row_of, same_always
@@ -147,7 +148,10 @@ def noise_for(setup: Setup, name: str, unit: Releases) -> FloatArray:
 def require_seeded(setup: Setup, name: str) -> None:
     """No grid was made for this method."""
     if setup.budget.noise_source == "secure":
-        raise Error(f"secure noise is made for power-controlled, not for {name}", hint='set noise_source = "seeded"')
+        raise Error(
+            f"secure noise is made for {registry.names_that('secure')}, not for {name}",
+            hint='set noise_source = "seeded"',
+        )
 
 
 def require_fixed_batches(setup: Setup, name: str) -> None:
@@ -155,7 +159,7 @@ def require_fixed_batches(setup: Setup, name: str) -> None:
     if setup.sampling is not None:
         raise Error(
             f'no account of {name} is known for sampling = "poisson": it counts on a bound of a node\'s whole gradient',
-            hint='set problem.sampling = "fixed", or use power-controlled or dp-dsgd',
+            hint=f'set problem.sampling = "fixed", or use {registry.names_that("counts_coins")}',
         )
 
 
@@ -164,7 +168,7 @@ def require_unbounded(setup: Setup, name: str, why: str) -> None:
     if setup.problem.radius is not None:
         raise Error(
             f"{name} cannot keep models within a ball or a box: {why}",
-            hint="remove problem.radius and problem.box, or use a method that projects, such as power-controlled",
+            hint=f"remove problem.radius and problem.box, or use a method that projects, such as {registry.DEFAULT}",
         )
 
 

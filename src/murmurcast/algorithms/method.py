@@ -66,6 +66,7 @@ class Method(NamedTuple):
         noise_sent: How much noise a ledger claims, for comparison with the energy that was sent; None where that is
             not known.
         free_rounds: Whether it can mix again in an epoch without noise, as `schedule.rounds` says.
+        radio: Whether it can send over a radio, as the setup's says.
         counts_coins: Whether its account counts what secret coins hide, where records join by them.
         averages: Whether it steps along the mean of all gradients, not their sum: its steps are then as long as
             Algorithm 1's where step_factor is the number of nodes.
@@ -91,6 +92,7 @@ class Method(NamedTuple):
     side_vector: Literal["none", "z", "y"] = "none"
     noise_sent: NoiseSent | None = None
     free_rounds: bool = False
+    radio: bool = False
     counts_coins: bool = False
     averages: bool = False
     decays: tuple[Decay, ...] = ("constant",)

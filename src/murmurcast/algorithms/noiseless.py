@@ -43,5 +43,6 @@ METHOD = Method(
     reference="as power-controlled",
     needs="two-way links",
     free_rounds=True,
+    radio=True,
     side_vector="z",
 )

@@ -302,6 +302,7 @@ METHOD = Method(
     secure=True,
     drops=True,
     free_rounds=True,
+    radio=True,
     counts_coins=True,
     noise_sent=noise_sent,
     side_vector="z",

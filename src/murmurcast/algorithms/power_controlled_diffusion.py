@@ -12,7 +12,6 @@ Channel uses: 1 per epoch.
 from murmurcast.algorithms import private_exact_diffusion as private
 from murmurcast.algorithms.base import Algorithm, Publish, Settings, proved
 from murmurcast.algorithms.method import Method
-from murmurcast.algorithms.private_exact_diffusion import private_exact_diffusion
 from murmurcast.planning.plan import Plan
 
 
@@ -29,9 +28,9 @@ def power_controlled_diffusion(plan: Plan, *, step_factor: float = 0.0, publish:
         Formula: mu_j^2 = sum over t <= T of (S_j / nu_j)^2. Range: gradients clipped, taken at the public x.
     """
     factor = float(step_factor) or float(plan.network.nodes)
-    algorithm = private_exact_diffusion(plan, weights="row", step_factor=factor, publish=publish)
+    algorithm = private.diffusing_with_noise(plan, "power-controlled-diffusion", "row", "air", factor, publish)
     settings: Settings = {"step_factor": factor, "publish": publish}
-    return proved(algorithm._replace(name="power-controlled-diffusion", settings=settings))
+    return proved(algorithm._replace(settings=settings))
 
 
 METHOD = Method(

@@ -62,7 +62,13 @@ def private_exact_diffusion(
         Unit: the budget's. Adversary: everybody else together, hearing every antenna, and all published models.
         Formula: mu_j^2 = sum over t <= T of (S_j / nu_j)^2. Range: gradients clipped, taken at the public x.
     """
-    name = "private-exact-diffusion"
+    return diffusing_with_noise(setup, "private-exact-diffusion", weights, access, step_factor, publish)
+
+
+def diffusing_with_noise(
+    setup: Setup, name: str, weights: DiffusionWeights, access: Access, step_factor: float, publish: Publish
+) -> Algorithm:
+    """The same under the name of any method that diffuses so."""
     how = diffusing(setup, name, weights, access, step_factor, publish)
     noise = noise_for(setup, name, tracking_releases(setup, setup.sensitivity**0, setup.law))
     sending = Sending(how.by.amplitude, how.step, same_always(noise))

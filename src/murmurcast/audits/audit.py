@@ -17,6 +17,7 @@ from murmurcast.audits.claims import takes_private_gradients
 from murmurcast.audits.following import bytes_of_following
 from murmurcast.audits.noise_checks import Check
 from murmurcast.audits.verdict import Audit
+from murmurcast.engine.check import require_fitting
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
 from murmurcast.planning.setup import Setup
@@ -88,13 +89,12 @@ def audit(
         options: How sure to be, and whom to tell.
     """
     chosen = options or AuditOptions()
-    require_planned_for(algorithm, problem)
     actual = algorithm if actual is None else actual
-    _require_alike(algorithm, actual)
-    setup, nodes = algorithm.setup, algorithm.setup.network.nodes
-    runs = _require_runs(runs, problem.dim)
     _check.at_least(0, seed=seed)
     require_settings((seed,), None, None, chosen.precision)
+    _require_runnable(algorithm, actual, problem, chosen.precision)
+    setup, nodes = algorithm.setup, algorithm.setup.network.nodes
+    runs = _require_runs(runs, problem.dim)
     claims = claimed(algorithm, problem)
     promised = strongest_mu(claims, nodes)
     cost = np.where(np.isinf(promised), _cost_of(setup), promised)
@@ -247,6 +247,14 @@ def _unseen(
     if why_deaf:
         said.append(f"attacks by receivers and by whoever has published models only: {why_deaf}")
     return tuple(said)
+
+
+def _require_runnable(claimed: Algorithm, actual: Algorithm, problem: Problem, precision: Precision) -> None:
+    """Both can be run on the problem, and held against each other."""
+    require_planned_for(claimed, problem)
+    _require_alike(claimed, actual)
+    for one in (claimed, actual):
+        require_fitting(one, problem, problem.test_data(), precision)
 
 
 def _require_alike(claimed: Algorithm, actual: Algorithm) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from murmurcast import _check
 from murmurcast.algorithms.base import Algorithm, Local
 from murmurcast.algorithms.early_end import has_drops
 from murmurcast.channels.base import Channel
@@ -56,18 +57,23 @@ def heard_shape(channel: Channel, shape: Shape) -> Shape:
 def require_fitting(algorithm: Algorithm, problem: Problem, test: Any, dtype: Any) -> Fitting:
     """An algorithm's functions take and give what the engine hands around, and models can be evaluated on `test`."""
     _require_names(algorithm)
-    _require_loss(algorithm, problem, test, dtype)
-    first = first_state(algorithm, problem, dtype)
+    with jax.enable_x64(np.dtype(dtype) == np.float64):
+        _require_loss(algorithm, problem, test, dtype)
+        first = first_state(algorithm, problem, dtype)
+        _require_models(algorithm, problem, first)
+        info = [
+            _require_round(algorithm, number, problem, first.state, dtype) for number in range(len(algorithm.rounds))
+        ]
+    return Fitting(tuple(name for names in info for name in names), first.gradients)
+
+
+def _require_models(algorithm: Algorithm, problem: Problem, first: First) -> None:
     for field in ("own", "published"):
         if getattr(getattr(first.state, field, None), "shape", None) != problem.shape:
             raise Error(
                 f'the state of "{algorithm.name}" has no {field} of the model\'s shape {problem.shape}',
                 hint="give it the fields own and published: models are evaluated by them",
             )
-    info: tuple[str, ...] = ()
-    for number in range(len(algorithm.rounds)):
-        info += _require_round(algorithm, number, problem, first.state, dtype)
-    return Fitting(info, first.gradients)
 
 
 def first_state(algorithm: Algorithm, problem: Problem, dtype: Any) -> First:
@@ -103,6 +109,11 @@ def _require_round(algorithm: Algorithm, number: int, problem: Problem, state: A
             f'"{one.channel.kind}" carries {carried}',
             hint="let send return an array of that shape; a second message is a round of its own",
         )
+    if sent.dtype != dtype:
+        raise Error(
+            f"{name}: the signal is made of {sent.dtype}, and the run of {np.dtype(dtype)}",
+            hint="compute with the state and the draws as they come, or end in .astype(state.own.dtype)",
+        )
     heard = jax.ShapeDtypeStruct(heard_shape(one.channel, problem.shape), dtype)
     received = _evaluated(
         algorithm,
@@ -115,11 +126,11 @@ def _require_round(algorithm: Algorithm, number: int, problem: Problem, state: A
             heard,
         ),
     )
-    before, after = (jax.tree.map(lambda leaf: leaf.shape, tree) for tree in (state, received.state))
+    before, after = (jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), tree) for tree in (state, received.state))
     if before != after:
         raise Error(
             f"{name}: update returns another state than it was given",
-            hint="return the same NamedTuple with arrays of the same shapes",
+            hint="return the same NamedTuple with arrays of the same shapes and types",
         )
     return tuple(received.info)
 
@@ -140,10 +151,11 @@ def constants(tables: Any, dtype: Any) -> Any:
 def _evaluated(algorithm: Algorithm, what: str, evaluate: Callable[[], Any]) -> Any:
     try:
         return evaluate()
-    except (TypeError, ValueError, KeyError, AttributeError) as problem:
-        first = str(problem).strip().partition("\n")[0][:200]
+    except Error:
+        raise
+    except Exception as problem:  # noqa: BLE001 - a method or problem of the user's own may fail in any way
         raise Error(
-            f'{what} of "{algorithm.name}" cannot be evaluated: {type(problem).__name__}: {first}',
+            f'{what} of "{algorithm.name}" cannot be evaluated: {type(problem).__name__}: {_check.short(problem)}',
             hint="look at its shapes and names; murmurcast.testing.check_algorithm tries it step by step",
         ) from None
 

@@ -137,9 +137,8 @@ def require(algorithm: Algorithm, problem: Problem, dtype: Any) -> None:
         return
     on_grid = [isinstance(draw, Draw) and draw.law == "discrete gaussian" for draw in _all_draws(algorithm)]
     if len(algorithm.rounds) != 1 or on_grid != [True]:
-        fit = ", ".join(f'"{method.name}"' for method in registry.methods() if method.secure)
         raise Error(
-            f'secure noise is for {fit}, and the algorithm is "{algorithm.name}"',
+            f'secure noise is for {registry.names_that("secure")}, and the algorithm is "{algorithm.name}"',
             hint='set privacy.noise_source = "seeded": nothing is claimed for such a run',
         )
     if np.dtype(dtype) != np.float64:

@@ -272,10 +272,10 @@ class Experiment(Section):
     def _secure_warnings(self) -> list[str]:
         if self.privacy.noise_source == "seeded":
             return []
-        seeds, fit = self.run.seeds, [method.name for method in registry.methods() if method.secure]
+        seeds = self.run.seeds
         several_seeds = seeds > 1 if isinstance(seeds, int) else len(seeds) > 1
         found = {
-            f"secure noise is for {', '.join(fit)}, not {self.algorithm.name}": not self._method.secure,
+            f"secure noise is for {registry.names_that('secure')}, not {self.algorithm.name}": not self._method.secure,
             'secure noise needs run.precision = "float64"': self.run.precision != "float64",
             "secure noise needs clipped gradients": self.problem.clipping == "none",
             "secure noise is for one seed": several_seeds,

@@ -46,11 +46,10 @@ def _spent(experiment: Experiment, uses: int, folder: Path) -> tuple[Spending, b
     """Epochs and rounds, and whether these are accelerated: as the file says, or where that leaves less."""
     method = registry.find(experiment.algorithm.name)
     if not method.free_rounds or experiment.privacy.noise_source == "secure":
-        fit = " or ".join(one.name for one in registry.methods() if one.free_rounds)
         who = "secure noise" if method.free_rounds else method.name
         raise Error(
             f"schedule.uses chooses between epochs and mixing rounds, and {who} has no such rounds",
-            hint=f"give schedule.epochs, or use {fit} with seeded noise",
+            hint=f"give schedule.epochs, or use {registry.names_that('free_rounds')} with seeded noise",
         )
     network, radio = experiment.build_network(folder), experiment.build_radio(folder)
     per_round = 1 if radio is None else slots(network, radio.access, radio.duplex).number

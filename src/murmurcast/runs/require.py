@@ -78,7 +78,7 @@ def require_algorithm(algorithm: Algorithm) -> None:
     if not isinstance(algorithm, Algorithm):
         raise Error(
             f"{type(algorithm).__name__} is given, expected an algorithm",
-            hint="make one from a plan: mc.power_controlled(plan)",
+            hint=f"make one from a plan: mc.{registry.DEFAULT.replace('-', '_')}(plan)",
         )
 
 
@@ -91,15 +91,14 @@ def require_carried_out(algorithm: Algorithm) -> None:
     if algorithm.setup.radio is not None and any(one.channel.kind != "radio" for one in on_air):
         raise Error(
             f"the setup has a radio, and {algorithm.name} does not send over it",
-            hint="use power-controlled or noiseless, or leave the radio out",
+            hint=f"use {registry.names_that('radio')}, or leave the radio out",
         )
     rounds = algorithm.setup.schedule.rounds
     further = {f"mixing{number}" for number in range(2, rounds + 1)}
     if on_air and not further <= {one.name for one in on_air}:
-        fit = " or ".join(method.name for method in registry.methods() if method.free_rounds)
         raise Error(
             f"schedule.rounds is {rounds}, and {algorithm.name} has no further mixing rounds",
-            hint=f"use {fit}, or set schedule.rounds = 1",
+            hint=f"use {registry.names_that('free_rounds')}, or set schedule.rounds = 1",
         )
 
 
