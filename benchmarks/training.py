@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import jax
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,11 @@ from threadpoolctl import threadpool_limits
 
 import murmurcast as mc
 from benchmarks import rival, tuned
+from murmurcast._npz import taken_together
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.data.base import Dataset
 from murmurcast.data.partition import Partition
-from murmurcast.engine import loop, sharding
+from murmurcast.engine import train
 from murmurcast.network.gains import Uniform
 from murmurcast.network.graph import Network
 from murmurcast.planning.plan import Plan
@@ -130,24 +130,21 @@ WORKS: dict[str, Callable[[], Work]] = {
 
 
 class Ours:
-    """Our side of a workload, compiled: Algorithm 1, or another method."""
+    """Our side of a workload, compiled as `mc.run` does it: Algorithm 1, or another method."""
 
     def __init__(self, work: Work, algorithm: Algorithm | None = None) -> None:
         begun = time.perf_counter()
-        needed = work.problem.nodes * (work.problem.bytes_per_gradient + 4 * work.problem.dim)
-        self.layout = sharding.layout(work.problem.nodes, work.seeds, needed)
         seeds = tuple(range(work.seeds))
-        self.program = loop.program(
-            algorithm or mc.power_controlled(work.plan), work.problem, self.layout, seeds, np.float32
-        )
-        self.start = jax.tree.map(np.asarray, self.program.start)
+        self.nodes = work.problem.nodes
+        self.program = train.program(algorithm or mc.power_controlled(work.plan), work.problem, seeds, np.float32)
+        self.start = [np.array(taken_together(leaf)) for leaf in self.program.keep(self.program.start)]
         self.setting_up = time.perf_counter() - begun
 
     def __call__(self, epochs: int) -> NDArray[np.float32]:
         """The own models after so many epochs, the mean over seeds."""
-        carry = jax.tree.map(lambda leaf: self.layout.put(leaf, self.layout.by_node_and_seed), self.start)
+        carry = self.program.restore(self.start)
         carry = self.program.advance(self.program.given, carry, np.int32(1), np.int32(epochs + 1))
-        return np.asarray(np.asarray(carry.state.own)[: self.layout.nodes].mean(axis=1))
+        return np.asarray(np.asarray(carry.state.own)[: self.nodes].mean(axis=1))
 
 
 def seconds(function: Callable[[], object]) -> float:

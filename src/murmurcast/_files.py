@@ -35,6 +35,15 @@ UNREADABLE: tuple[type[Exception], ...] = (
 )
 
 
+_PART = ".part"
+
+
+def remove_parts(folder: Path) -> None:
+    """Removes what processes left that were killed while they wrote; nobody else may be writing there."""
+    for path in folder.glob(f".*{_PART}"):
+        path.unlink(missing_ok=True)
+
+
 def require_writable(path: Path) -> None:
     """The file could be written: its folder is there and open to us."""
     if len(path.name.encode()) > 250:
@@ -54,14 +63,20 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which is there under its name only when all of it is: for what is too large to hold twice."""
+def writing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """A file to write to, which is there under its name only when all of it is: for what is too large to hold twice.
+
+    Args:
+        path: Its name.
+        mode: Who may read it, where the user's own mask allows that.
+    """
     require_writable(path)
-    temporary = path.with_name(f".{os.getpid()}.part")
+    temporary = path.with_name(f".{os.getpid()}{_PART}")
     try:
         try:
             temporary.unlink(missing_ok=True)  # left by a process that was killed
-            with temporary.open("xb") as stream:  # never through a link that somebody put there
+            # Never through a link that somebody put there.
+            with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
                 yield stream
             os.replace(temporary, path)
         finally:

@@ -3,16 +3,19 @@
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import murmurcast as mc
+from murmurcast.runs.folder_lock import locked
 from murmurcast.runs.result import CHECKPOINT, Result, load_run
 from tests.commands import COMMAND, refused, run
 
@@ -191,17 +194,23 @@ def test_a_killed_process_ends_all_and_the_run_goes_on(victim: int, place: Path)
     same(resumed, load_run(place / "long-alone"))
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="signals as Linux has them")
-def test_ctrl_c_keeps_a_checkpoint(place: Path) -> None:
-    out = place / "stopped"
-    with started(place, "--out", str(out), "--processes", "2") as process:
-        wait_for(out / CHECKPOINT, process)
+@pytest.fixture(scope="module")
+def stopped(place: Path) -> subprocess.CompletedProcess[str]:
+    """A run of long.toml in the folder "stopped", after Ctrl-C."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("signals as Linux has them")
+    with started(place, "--out", "stopped", "--processes", "2") as process:
+        wait_for(place / "stopped" / CHECKPOINT, process)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate()
-    assert process.returncode == 130, errors
-    assert "--resume" in errors
-    assert "Traceback" not in errors
-    assert (out / CHECKPOINT).exists()
+        out, errors = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, errors)
+
+
+def test_ctrl_c_keeps_a_checkpoint(stopped: subprocess.CompletedProcess[str], place: Path) -> None:
+    assert stopped.returncode == 130, stopped
+    assert "--resume" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    assert (place / "stopped" / CHECKPOINT).exists()
 
 
 @pytest.mark.parametrize(
@@ -220,13 +229,99 @@ def test_what_makes_no_sense_is_refused_at_once(words: tuple[str, ...], message:
     assert not (place / "refused").exists()
 
 
-def test_there_are_no_more_processes_than_nodes(place: Path) -> None:
-    assert "5 processes for 3 nodes" in refused(run("run", "few.toml", "--out", "few", "--processes", "5", cwd=place))
+def by_hand(
+    place: Path, file: str, *processes: tuple[str, ...], size: int = 2
+) -> list[subprocess.CompletedProcess[str]]:
+    """Commands that meet at a port of this machine, on another one where somebody else was quicker to take it."""
+    for _ in range(5):
+        with socket.socket() as listening:
+            listening.bind(("127.0.0.1", 0))
+            port = listening.getsockname()[1]
+        meeting = ("--coordinator", f"127.0.0.1:{port}", "--num-processes", str(size))
+        with ThreadPoolExecutor(len(processes)) as at_once:
+            commands = [at_once.submit(run, "run", file, *meeting, *words, cwd=place) for words in processes]
+        ended = [command.result() for command in commands]
+        if not any("try another port" in one.stderr for one in ended):
+            break
+    return ended
 
 
-def test_a_method_that_needs_everybody_at_once_is_refused(place: Path) -> None:
-    words = ("--processes", "2", "--set", "algorithm.name=central-dp")
-    assert "does not run over several processes" in refused(run("run", "large.toml", "--out", "no", *words, cwd=place))
+def test_processes_that_were_given_different_runs_are_refused(place: Path) -> None:
+    """The ledger that the first one writes would not be true of the other's nodes."""
+    one = ("--process-id", "0", "--out", "different-0")
+    other = ("--process-id", "1", "--out", "different-1", "--set", "schedule.step=0.002")
+    ended = by_hand(place, "large.toml", one, other)
+    assert all("different experiments, data or settings" in refused(one) for one in ended), ended
+
+
+def test_processes_that_would_go_on_from_different_epochs_are_refused(
+    stopped: subprocess.CompletedProcess[str], place: Path
+) -> None:
+    assert stopped.returncode == 130
+    one = ("--process-id", "0", "--out", "stopped", "--resume")
+    other = ("--process-id", "1", "--out", "not-the-same-folder")
+    ended = by_hand(place, "long.toml", one, other)
+    assert all("do not go on from the same epoch" in refused(one) for one in ended), ended
+    assert (place / "stopped" / CHECKPOINT).exists()
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_two_processes_with_one_id_are_refused(size: int, place: Path) -> None:
+    """With one that is missing, all wait for it; with all there, one too many comes."""
+    words = ("--out", f"twice-{size}", "--connect-within", "5")
+    three = (("--process-id", number, *words) for number in ("0", "1", "1"))
+    ended = by_hand(place, "large.toml", *three, size=size)
+    assert all("--process-id" in refused(one) for one in ended), ended
+    assert not any("remove" in one.stderr for one in ended), ended
+
+
+SLOW_SAVE = """
+import atexit, pathlib, time
+import jax
+import murmurcast as mc
+from murmurcast.runs.result import Outcome
+
+save = Outcome.save
+
+def slowly(self, folder):
+    time.sleep(3)
+    save(self, folder)
+    pathlib.Path("saved").touch()
+
+Outcome.save = slowly
+atexit.register(lambda: pathlib.Path(f"left-{jax.process_index()}").write_text(str(pathlib.Path("saved").exists())))
+
+def method(plan: mc.Plan):
+    return mc.power_controlled(plan)
+"""
+
+
+def test_nobody_leaves_while_the_run_is_saved(place: Path) -> None:
+    """JAX ends all processes of which some have left and others have not, after a while."""
+    (place / "slow_save.py").write_text(SLOW_SAVE)
+    words = ("--out", "slowly", "--processes", "2", "--set", "algorithm.name=slow_save:method")
+    done = run("run", "large.toml", *words, cwd=place, env={**os.environ, "PYTHONPATH": str(place)})
+    assert done.returncode == 0, done
+    assert [(place / f"left-{number}").read_text() for number in (0, 1)] == ["True", "True"]
+
+
+def test_what_only_the_first_process_meets_is_said_once_and_at_once(place: Path) -> None:
+    (place / "taken").mkdir()
+    with locked(place / "taken"):
+        done = run("run", "large.toml", "--out", "taken", "--processes", "2", cwd=place)
+    assert "another process is writing to taken" in refused(done)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--processes", "5"), "5 processes for 3 nodes"),
+        (("--processes", "2", "--set", "algorithm.name=central-dp"), "does not run over several processes"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_leaves_no_folder(words: tuple[str, ...], message: str, place: Path) -> None:
+    assert message in refused(run("run", "few.toml", "--out", "corrected", *words, cwd=place))
+    assert not (place / "corrected").exists()  # so that the corrected command finds it free
 
 
 def test_a_coordinator_that_never_answers_is_given_up(place: Path) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -10,9 +11,9 @@ import murmurcast as mc
 from murmurcast import _threads
 from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm
-from murmurcast.engine import buffers, large, observe, train
-from murmurcast.engine.team import Team
+from murmurcast.engine import buffers, large, numbering, observe, train
 from murmurcast.problems.base import Problem
+from murmurcast.problems.examples import Holdings
 from murmurcast.runs.result import Result
 from tests.conftest import asymmetric_network
 
@@ -54,6 +55,7 @@ def same_run(one: Result, other: Result, tolerance: float) -> None:
     assert one.ledger.identical(other.ledger)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -94,6 +96,21 @@ def test_examples_come_from_one_pool(options: dict[str, Any], monkeypatch: pytes
     same_run(mc.run(made, problem, precision="float64"), expected, 1e-12)
 
 
+def test_a_process_has_the_examples_of_its_own_nodes_only() -> None:
+    problem = digits()
+    nodes = np.array([7, 2, 5])
+    pool, held = problem.pool(nodes)
+    assert len(pool.features) == problem.data.sizes[nodes].sum() < len(problem.data.dataset.features)
+    data = problem.data.dataset
+    for node in nodes:
+        rows, size = problem.data.rows[node], held.size[node]
+        mine = problem.of_pool(pool, Holdings(held.rows[node], size))
+        np.testing.assert_array_equal(mine.features[:size], data.features[rows])
+        np.testing.assert_array_equal(mine.targets[:size], data.targets[rows])
+        assert mine.present.sum() == size == len(rows)
+    assert problem.pool(np.arange(NODES))[0].features is data.features
+
+
 @pytest.mark.slow
 def test_drawn_examples_are_held_as_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     data = mc.datasets.digits().partition(mc.datasets.Drawn(per_node=300), nodes=NODES)
@@ -130,6 +147,29 @@ def test_algorithm_1_needs_two_models_of_every_node() -> None:
     assert large.copies_of_models(algorithm(problem, gradient_at="own"), problem, np.float32) == 3
     assert large.copies_of_models(algorithm(problem, rounds=2), problem, np.float32) == 4
     assert large.copies_of_models(algorithm(problem, "orthogonal"), problem, np.float32) == 3
+
+
+def test_hubs_go_in_blocks_of_their_own_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = quadratic()
+    made = algorithm(problem)
+    in_blocks(monkeypatch)
+    expected = published(made, problem)
+    monkeypatch.setattr(numbering, "_FEWEST_OF_HUB", 1)
+    monkeypatch.setattr(numbering, "_TIMES_THE_MEAN", 1)
+    heard = np.bincount(made.setup.network.gains.indices)
+    found = numbering.numbering(made.setup.network.gains, numbering.shared_out(made.setup.network.gains, 1), 0)
+    assert sorted(found.own[-found.hubs :]) == np.flatnonzero(heard > heard.mean()).tolist()
+    assert published(made, problem).tobytes() == expected.tobytes()
+
+
+def test_a_hub_costs_only_itself() -> None:
+    nodes = 3000
+    problem = mc.Quadratic.random(nodes, 2, clip=1.0)
+    star = mc.topologies.star(nodes, seed=1)
+    plan = mc.plan(star, problem, mc.Budget(epsilon=20.0), mc.Schedule(epochs=2, step=0.001), z="perron")
+    run = large._run(mc.power_controlled(plan), problem, (0,), np.dtype(np.float32))
+    listed = sum(leaf.size for piece in run.pieces for leaf in jax.tree.leaves(piece.receiving[0].lists))
+    assert listed < 30 * star.gains.nnz  # as long for all as for the hub, they would have 3,000 times as many
 
 
 def test_a_view_sees_what_is_written() -> None:
@@ -191,11 +231,3 @@ def test_secure_noise_and_other_channels_stay_in_one_loop() -> None:
     bounded = mc.Quadratic.random(NODES, 4, clip=1.0, seed=3, box=1.0)
     plan = mc.plan(asymmetric_network(4, NODES), bounded, budget, mc.Schedule(epochs=EPOCHS, step=0.05), z="perron")
     assert "secure noise" in large.why_not(mc.power_controlled(plan))
-
-
-def test_one_process_is_a_team() -> None:
-    alone = Team(1, 0)
-    assert alone.leads
-    assert alone.same_everywhere(np.arange(3))
-    np.testing.assert_array_equal(alone.gather(np.arange(3)), [[0, 1, 2]])
-    np.testing.assert_array_equal(alone.from_leader(np.arange(3)), [0, 1, 2])

@@ -43,7 +43,12 @@ def test_time_to_connect_is_at_least_a_second() -> None:
         ({}, None),
         ({"SLURM_NTASKS": "1", "SLURM_PROCID": "0"}, None),
         ({"SLURM_NTASKS": "4"}, None),  # within a job, but not started by srun
-        ({"SLURM_NTASKS": "4", "SLURM_PROCID": "3"}, Membership(None, 3, None, "slurm", 7)),
+        ({"SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_JOB_ID": "7", "SLURM_LOCALID": "0"}, None),  # nor here
+        (
+            {"SLURM_NTASKS": "4", "SLURM_PROCID": "3", "SLURM_JOB_ID": "7", "SLURM_LOCALID": "1"}
+            | {"SLURM_STEP_NODELIST": "n[1-2]"},
+            Membership(None, 3, None, "slurm", 7),
+        ),
         ({"OMPI_COMM_WORLD_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"}, None),
         ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}, Membership(None, 1, None, "mpi4py", 7)),
         ({"SLURM_NTASKS": "many", "SLURM_PROCID": "0"}, None),

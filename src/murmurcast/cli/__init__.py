@@ -9,7 +9,7 @@ import typer
 
 from murmurcast.cli._flags import Command, Group
 from murmurcast.cli._options import complain
-from murmurcast.cli._watched import end_where_watched
+from murmurcast.cli._watched import LOST, is_watched, leave
 from murmurcast.cli.audit import audit
 from murmurcast.cli.certify import certify
 from murmurcast.cli.compare import compare
@@ -82,33 +82,37 @@ def main() -> None:
     """The entry point: `error:` and `hint:` on stderr and exit 2 for bad input, never a traceback."""
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     warnings.showwarning = _note_long_work  # type: ignore[assignment]
+    leave(_status())
+
+
+def _status() -> int:
+    """What the command comes to, as an exit code."""
     try:
         status = app(standalone_mode=False)
     except LostOthers as problem:
-        end_where_watched()
-        _fail(str(problem), problem.hint)
+        return LOST if is_watched() else _failed(str(problem), problem.hint)  # whoever watches tells
     except Error as problem:
-        _fail(str(problem), problem.hint)
+        return _failed(str(problem), problem.hint)
     except _UsageError as problem:
         text = problem.format_message() if hasattr(problem, "format_message") else str(problem)
         if not text:  # no command was given: the help has been shown
-            sys.exit(2)
-        _fail(text, "see murmurcast --help, or murmurcast COMMAND --help")
+            return 2
+        return _failed(text, "see murmurcast --help, or murmurcast COMMAND --help")
     except (typer.Abort, KeyboardInterrupt):
-        sys.exit(130)
+        return 130
     except BrokenPipeError:
         # The reader (head, less) has left; there is nobody to tell. Keep Python from complaining at exit.
         sys.stdout = None
-        sys.exit(1)
+        return 1
     except OSError as problem:
         sys.stdout = None
-        _fail(f"the output cannot be written: {problem.strerror}", "free some space, or write elsewhere")
+        return _failed(f"the output cannot be written: {problem.strerror}", "free some space, or write elsewhere")
     except (ArithmeticError, MemoryError) as problem:
-        _fail(
+        return _failed(
             f"the numbers are too large to compute with ({problem})",
             "bring nodes, epochs, runs and values to a usual size",
         )
-    sys.exit(status if isinstance(status, int) else 0)
+    return status if isinstance(status, int) else 0
 
 
 def _note_long_work(message: Warning | str, category: type[Warning], *place: Any) -> None:
@@ -119,6 +123,6 @@ def _note_long_work(message: Warning | str, category: type[Warning], *place: Any
         _usual_warning(message, category, *place)
 
 
-def _fail(message: str, hint: str) -> None:
+def _failed(message: str, hint: str) -> int:
     complain(message, hint)
-    sys.exit(2)
+    return 2

@@ -5,6 +5,7 @@ started by a process that only watches: it tells what happened, and what can be 
 """
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -16,12 +17,18 @@ from types import FrameType
 from typing import IO, NamedTuple
 
 from murmurcast.cli._options import complain
+from murmurcast.cli._watched import words_of_runtime
 from murmurcast.engine.membership import CORES, WATCHED, Membership, is_known_as_itself_only
 
 _LOOK_EVERY = 0.1  # seconds
 _SECONDS_TO_FAIL = 5.0  # for the others, where one has failed by itself: bad input is bad for all of them
 _SECONDS_TO_END = 5.0  # once they are asked to
 _PORTS_TRIED = 5
+_REASONS = {  # by what JAX's runtime writes before it ends a process
+    "different incarnation|ALREADY_EXISTS": "a second process came with an id that was taken",
+    "heartbeat": "one of them gave no sign of life",
+    "closed by peer|Connection reset|UNAVAILABLE": "a connection was closed",
+}
 
 
 class _Process(NamedTuple):
@@ -183,8 +190,15 @@ def _told(started: list[_Process], failed: _Process, folder: Path) -> int | None
         )
         return 2
     what = f"was ended from outside (signal {-killed.running.returncode})" if killed else "lost the others"
-    complain(f"{who} {what}, and with it the run ended", _way_on(folder, lost.member))
+    complain(f"{who} {what}, and with it the run ended{_why(lost)}", _way_on(folder, lost.member))
     return 2
+
+
+def _why(lost: _Process) -> str:
+    """What JAX's runtime had to say of it, in our words; empty where it said nothing that is known."""
+    words = words_of_runtime(lost.said)
+    text = words.read_text("utf-8", "replace") if words.exists() else ""
+    return next((f": {why}" for pattern, why in _REASONS.items() if re.search(pattern, text)), "")
 
 
 def _was_killed(process: _Process) -> bool:
@@ -211,7 +225,8 @@ def _way_on(folder: Path, member: Membership) -> str:
             f"this machine's name, {socket.gethostname()}, leads back to it alone: give it the address that the others "
             f"know, in /etc/hosts, then remove {folder} and start again"
         )
-    return f"it had not come to a checkpoint: remove {folder} and start again"
+    again = f"remove {folder} and start again" if folder.exists() else "start again"
+    return f"it had not come to a checkpoint: {again}; every process needs a --process-id of its own"
 
 
 def _end(process: _Process) -> None:

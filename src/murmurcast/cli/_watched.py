@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 from pathlib import Path
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from murmurcast.engine.membership import CORES, WATCHED, Membership, join
 
@@ -22,10 +22,24 @@ def begin(member: Membership) -> None:
     Path(os.environ[WATCHED]).write_text("joined", encoding="utf-8")
 
 
-def end_where_watched() -> None:
-    """Ends a process that lost the others at once, if another watches it and tells: JAX would wait for them."""
-    if WATCHED in os.environ:
-        os._exit(LOST)
+def words_of_runtime(said: Path) -> Path:
+    """The file for what JAX's runtime says, of a process that writes `said` once it has met the others."""
+    return said.with_suffix(".runtime")
+
+
+def is_watched() -> bool:
+    """Whether another process started this one and watches it."""
+    return WATCHED in os.environ
+
+
+def leave(status: int) -> NoReturn:
+    """Ends the process. One of several that has failed does not wait for the others, as JAX would before it goes."""
+    if status and is_watched():
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def _end_with_parent() -> None:
@@ -35,10 +49,10 @@ def _end_with_parent() -> None:
 
 
 def _kept_to_python(descriptor: int, stream: TextIO) -> TextIO:
-    """The stream, while what JAX's runtime writes to it goes nowhere: who watches tells what happened."""
+    """The stream, while what JAX's runtime writes to it goes to a file: who watches tells what happened."""
     stream.flush()
     ours = os.dup(descriptor)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)
+    aside = os.open(words_of_runtime(Path(os.environ[WATCHED])), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(aside, descriptor)
+    os.close(aside)
     return os.fdopen(ours, "w", buffering=1, encoding="utf-8", errors="backslashreplace")

@@ -134,12 +134,13 @@ def _prepared(asked: Asked) -> "tuple[Experiment, Path]":
 
 def _run_here(asked: Asked) -> None:
     """Trains in this process, alone or as one of several."""
+    import numpy as np
     from rich.console import Console
     from rich.markup import escape
 
-    from murmurcast.engine import secure
+    from murmurcast.engine import check, large, secure
     from murmurcast.experiments.begin import require_space, seeds_of, write_beginning
-    from murmurcast.runs import require
+    from murmurcast.runs import memory, require
     from murmurcast.runs.folder_lock import locked
     from murmurcast.runs.result import require_folder
 
@@ -155,6 +156,9 @@ def _run_here(asked: Asked) -> None:
         require.require_planned_for(algorithm, problem)
         require.require_clip(problem, experiment.run.precision)
         secure.require(algorithm, problem, experiment.run.precision)
+        check.require_fitting(algorithm, problem, problem.test_data(), experiment.run.precision)
+        large.require_processes(algorithm, problem)
+        memory.seed_groups(algorithm, problem, np.dtype(experiment.run.precision), len(seeds_of(experiment)))
         if asked.figure is not None:
             _require_labels(problem)
     if not _leads():
@@ -165,7 +169,7 @@ def _run_here(asked: Asked) -> None:
         _draw_partition(problem, asked.figure)
     with locked(folder):
         _require_free(folder, text, resume)  # once more: another process may have been quicker
-        require_space(folder, problem, seeds_of(experiment))
+        require_space(folder, algorithm, problem, experiment)
         write_beginning(folder, experiment, asked.file.parent)
         if not asked.as_json:
             from murmurcast.cli._run_text import show_beginning

@@ -6,7 +6,6 @@ what is heard, so that Algorithm 1 needs room for two models of every node, and 
 bit however many threads and processes there are.
 """
 
-import hashlib
 from collections.abc import Iterator
 from functools import reduce
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ from murmurcast.engine import buffers, check, draws, node, noise, secure
 from murmurcast.engine.buffers import Buffer, Use
 from murmurcast.engine.compile_cache import use_compile_cache
 from murmurcast.engine.noise import Purpose
-from murmurcast.engine.numbering import Numbering, numbering
+from murmurcast.engine.numbering import Numbering, numbering, shared_out
 from murmurcast.engine.observe import Observer, in_precision_of
 from murmurcast.engine.phases import Block, Fixed, Phases, phases
 from murmurcast.engine.program import Carry, Program, cast
@@ -36,7 +35,8 @@ from murmurcast.problems.trust import clips_as_proved
 
 FEWEST_NODES = 256  # from which on a sparse network goes in blocks
 _MOST_LINKS = 0.2  # of all pairs: from there on a matrix product is quicker
-_BLOCK_BYTES = 4 * 2**20  # of one block's models
+_BLOCK_BYTES = 4 * 2**20  # of one block's models, or of its lists of neighbours where these are longer
+_BYTES_PER_LINK = 8  # in such a list
 
 
 class Piece(NamedTuple):
@@ -156,11 +156,8 @@ def program(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtyp
 def _run(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtype: "np.dtype[Any]") -> _Run:
     together = team()
     hearing: Any = reduce(lambda one, other: one + other, [one.channel.gains for one in algorithm.rounds])  # type: ignore[attr-defined]
-    found = numbering(csr_array(hearing), together.size, together.rank)
-    _require_same_parts(together, found)
-    pooled = clips_as_proved(problem) and hasattr(problem, "pool")
-    pool = jax.tree.map(lambda leaf: jnp.asarray(cast(leaf, dtype)), problem.pool()) if pooled else None  # type: ignore[attr-defined]
-    held = jax.tree.map(lambda leaf: cast(leaf, dtype), problem.holdings() if pooled else problem.local_data())  # type: ignore[attr-defined]
+    found = numbering(csr_array(hearing), _parts(together, csr_array(hearing)), together.rank)
+    pool, held = _data_of(problem, found.own, dtype)
     rounds = range(len(algorithm.rounds))
     uses = tuple(_use(algorithm, number, problem, dtype) for number in rounds)
     room = (found.rows, len(seeds))
@@ -177,14 +174,22 @@ def _run(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtype: 
     )
 
 
-def _require_same_parts(together: Team, found: Numbering) -> None:
-    """All processes must share the network out alike, or they would wait for rows that nobody sends."""
-    digest = hashlib.sha256(b"".join(np.concatenate([part, [-1]]).tobytes() for part in found.parts)).digest()
-    if not together.same_everywhere(np.frombuffer(digest, np.int32)):
-        raise Error(
-            "the processes share the network out differently",
-            hint="give all of them the same experiment and the same packages: pymetis on all machines, or on none",
-        )
+def _parts(together: Team, hearing: csr_array) -> tuple[NDArray[np.int64], ...]:
+    """The nodes of every process, as the one that leads shares them out."""
+    told = np.zeros(together.size + hearing.shape[0], np.int64)
+    if together.leads:
+        parts = shared_out(hearing, together.size)
+        told[:] = [*map(len, parts), *np.concatenate(parts)]
+    sizes, order = np.split(together.from_leader(told), [together.size])
+    return tuple(np.split(order, np.cumsum(sizes)[:-1]))
+
+
+def _data_of(problem: Problem, nodes: NDArray[np.int64], dtype: "np.dtype[Any]") -> tuple[Any, Any]:
+    """The examples of some nodes, and which of them each holds; without a pool, None and what every node holds."""
+    if not (clips_as_proved(problem) and hasattr(problem, "pool")):
+        return None, jax.tree.map(lambda leaf: cast(leaf, dtype), problem.local_data())
+    pool, held = problem.pool(nodes)
+    return jax.tree.map(lambda leaf: jnp.asarray(cast(leaf, dtype)), pool), held
 
 
 def _nodes_per_block(problem: Problem, seeds: int, dtype: "np.dtype[Any]") -> int:
@@ -194,11 +199,15 @@ def _nodes_per_block(problem: Problem, seeds: int, dtype: "np.dtype[Any]") -> in
 
 
 def _pieces(algorithm: Algorithm, found: Numbering, held: Any, size: int, dtype: "np.dtype[Any]") -> Iterator[Piece]:
-    pairs = draws.pairs(algorithm)
-    for start in range(0, len(found.own), size):
-        numbers = found.own[start : start + size]
-        filled = np.pad(numbers, (0, size - len(numbers)), mode="edge")
-        yield Piece(len(numbers), *_blocks(algorithm, (start, filled), _of_nodes((held, pairs), filled, dtype), dtype))
+    pairs, others = draws.pairs(algorithm), len(found.own) - found.hubs
+    widest = max(int(np.bincount(one.channel.gains.indices).max()) for one in algorithm.rounds)  # type: ignore[attr-defined]
+    of_hubs = max(2, min(size, found.hubs, _BLOCK_BYTES // (_BYTES_PER_LINK * widest)))
+    for begin, end, rows in ((0, others, size), (others, len(found.own), of_hubs)):
+        for start in range(begin, end, rows):
+            numbers = found.own[start : min(end, start + rows)]
+            filled = np.pad(numbers, (0, rows - len(numbers)), mode="edge")
+            blocks = _blocks(algorithm, (start, filled), _of_nodes((held, pairs), filled, dtype), dtype)
+            yield Piece(len(numbers), *blocks)
 
 
 def _of_nodes(tree: Any, numbers: NDArray[Any], dtype: "np.dtype[Any]") -> Any:

@@ -16,6 +16,7 @@ from jax.sharding import PartitionSpec as Spec
 from jax.typing import DTypeLike
 from numpy.typing import NDArray
 
+from murmurcast._npz import in_one_piece
 from murmurcast.algorithms.base import Algorithm, Info, Local
 from murmurcast.channels.base import Moment
 from murmurcast.engine import check, draws, node, noise, secure
@@ -116,7 +117,7 @@ def program(
         start=first,
         advance=forward,
         observe=observe,
-        keep=lambda carry: jax.tree.leaves(layout.take(carry)),
+        keep=lambda carry: [in_one_piece(leaf) for leaf in jax.tree.leaves(layout.take(carry))],
         restore=lambda leaves: layout.put_filled(jax.tree.unflatten(jax.tree.structure(first), leaves)),
         published=lambda carry: layout.take(carry.state.published),
         evaluated=np.arange(layout.nodes),

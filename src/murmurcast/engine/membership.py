@@ -17,6 +17,9 @@ CONNECT_WITHIN = 60  # seconds
 WATCHED = "MURMURCAST_WATCHED"  # set for a process that a command started and watches: a file it writes once joined
 CORES = "MURMURCAST_CORES"  # the cores that such a process is to use
 _SILENT_FOR = 20  # seconds after which a process that says nothing is given up
+_LEAVE_WITHIN = 600  # seconds: all leave together, and whoever watches them knows sooner if one does not
+# What JAX asks SLURM for; within a job that srun did not start, some of it is missing.
+_OF_SRUN = ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_LOCALID")
 
 
 class Membership(NamedTuple):
@@ -68,7 +71,7 @@ def by_launcher(environment: Mapping[str, str], within: int = CONNECT_WITHIN) ->
     def several(size: str, rank: str) -> bool:
         return environment.get(size, "1").isdecimal() and int(environment.get(size, "1")) > 1 and rank in environment
 
-    if several("SLURM_NTASKS", "SLURM_PROCID"):
+    if several("SLURM_NTASKS", "SLURM_PROCID") and all(name in environment for name in _OF_SRUN):
         return Membership(None, int(environment["SLURM_PROCID"]), None, "slurm", within)
     if several("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"):
         return Membership(None, int(environment["OMPI_COMM_WORLD_RANK"]), None, "mpi4py", within)
@@ -98,9 +101,10 @@ def join(member: Membership) -> None:
             **given,
             initialization_timeout=member.within,
             heartbeat_timeout_seconds=_SILENT_FOR,
-            shutdown_timeout_seconds=member.within,
+            shutdown_timeout_seconds=_LEAVE_WITHIN,
         )
-    except (RuntimeError, ValueError) as problem:
+        jax.devices()  # they exchange what they have; later, one that reads its data for minutes would be given up
+    except (KeyError, RuntimeError, ValueError) as problem:
         raise _not_met(member, str(problem)) from None
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csgraph, csr_array
 
 Numbers = NDArray[np.int64]
+_FEWEST_OF_HUB, _TIMES_THE_MEAN = 64, 8  # links
 
 
 class Numbering(NamedTuple):
@@ -19,20 +20,21 @@ class Numbering(NamedTuple):
 
     Attributes:
         nodes: How many nodes there are in all.
-        parts: The numbers of every process's own nodes, in the order of their rows.
+        parts: The numbers of every process's own nodes, in the order of their rows; hubs, who hear many times as many
+            others as most do, come last.
+        hubs: How many hubs there are among the own nodes.
         process: Which process this is, from 0.
         halo: Numbers of others' nodes that are heard here, in the order of their rows, by the process that has them.
         wanted: Of every process, which of the own rows of this one it hears.
-        widest: The largest number of nodes that any process hears of any other.
         crossing: How many signals cross between processes in a round, each counted once for every process it goes to.
     """
 
     nodes: int
     parts: tuple[Numbers, ...]
+    hubs: int
     process: int
     halo: tuple[Numbers, ...]
     wanted: tuple[Numbers, ...]
-    widest: int
     crossing: int
 
     @property
@@ -53,15 +55,15 @@ class Numbering(NamedTuple):
         return found
 
 
-def numbering(hearing: csr_array, processes: int, process: int) -> Numbering:
-    """Shares a network out.
+def numbering(hearing: csr_array, parts: tuple[Numbers, ...], process: int) -> Numbering:
+    """What one process holds, and what it hears of the others.
 
     Args:
         hearing: [sender, receiver] who hears whom, in any round.
-        processes: How many there are.
-        process: Which of them asks; all find the same parts.
+        parts: The numbers of every process's own nodes, in the order of their rows.
+        process: Which of them asks.
     """
-    parts = _parts(hearing, processes)
+    processes = len(parts)
     place = np.empty(hearing.shape[0], np.int64)  # which part
     for number, part in enumerate(parts):
         place[part] = number
@@ -79,24 +81,39 @@ def numbering(hearing: csr_array, processes: int, process: int) -> Numbering:
     return Numbering(
         hearing.shape[0],
         parts,
+        int(_are_hubs(hearing)[parts[process]].sum()),
         process,
         tuple(heard_from(other, process) for other in range(processes)),
         tuple(row[heard_from(process, other)] for other in range(processes)),
-        int(np.bincount(pairs[:, 0] * processes + place[pairs[:, 1]], minlength=1).max()),
         len(pairs),
     )
 
 
-def _parts(hearing: csr_array, processes: int) -> tuple[Numbers, ...]:
-    """The nodes of every process; within it, in an order that keeps neighbours together."""
+def shared_out(hearing: csr_array, processes: int) -> tuple[Numbers, ...]:
+    """The nodes of every process; within it, in an order that keeps neighbours together.
+
+    One process must find them for all: METIS draws from C's `rand`, which other threads of a process draw from too, so
+    that two processes may well find other parts.
+    """
     both: Any = csr_array(hearing + hearing.T)
     order = np.asarray(csgraph.reverse_cuthill_mckee(both, symmetric_mode=True), np.int64)
     if processes == 1:
-        return (order,)
+        return (_hubs_last(hearing, order),)
     part = _cut(both, processes)
     if part is None:
-        return tuple(np.array_split(order, processes))
-    return tuple(order[part[order] == number] for number in range(processes))
+        return tuple(_hubs_last(hearing, own) for own in np.array_split(order, processes))
+    return tuple(_hubs_last(hearing, order[part[order] == number]) for number in range(processes))
+
+
+def _hubs_last(hearing: csr_array, numbers: Numbers) -> Numbers:
+    hub = _are_hubs(hearing)[numbers]
+    return np.concatenate([numbers[~hub], numbers[hub]])
+
+
+def _are_hubs(hearing: csr_array) -> NDArray[np.bool_]:
+    """[nodes] who hears so many that lists as long as theirs would be mostly empty for the others of a block."""
+    heard = np.bincount(hearing.tocoo().coords[1], minlength=hearing.shape[0])
+    return np.asarray(heard > max(_FEWEST_OF_HUB, _TIMES_THE_MEAN * heard.mean()))
 
 
 def _cut(both: csr_array, processes: int) -> NDArray[np.int64] | None:

@@ -1,5 +1,6 @@
 """What people see of a large network: metrics of some nodes and of the mean model on the way, models at the end."""
 
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
+from murmurcast._npz import InPieces, in_one_piece
 from murmurcast._threads import Found, Item, Work, over_cores
 from murmurcast.engine.numbering import Numbering
 from murmurcast.engine.program import Carry
@@ -125,14 +127,15 @@ class Observer:
         problem = self.problem
         return jax.jit(lambda models, test: jax.vmap(jax.vmap(lambda model: problem.evaluate(model, test)))(models))
 
-    def keep(self, carry: Carry) -> list[NDArray[Any]]:
-        """What a checkpoint holds: numbers of nodes, and what each has, row by row; nothing where another leads."""
-        own = len(self.numbering.own)
-        leaves = [leaf[:own] for leaf in jax.tree.leaves(carry)]
-        if self.team.size == 1:
-            return [self.numbering.own, *leaves]
-        whole = [self.team.rows_of_all(self.numbering, leaf, self._room(leaf)) for leaf in leaves]
-        return [np.arange(self.numbering.nodes), *whole]
+    def keep(self, carry: Carry) -> list[InPieces]:
+        """What a checkpoint holds: numbers of nodes, and what each has, row by row."""
+        numbers = np.concatenate(self.numbering.parts)
+        return [in_one_piece(numbers), *map(self._in_pieces, jax.tree.leaves(carry))]
+
+    def _in_pieces(self, leaf: NDArray[Any]) -> InPieces:
+        own = leaf[: len(self.numbering.own)]
+        shape = (self.numbering.nodes, *leaf.shape[1:])
+        return InPieces(shape, leaf.dtype, self.team.to_leader(self.numbering, own))
 
     def restore(self, carry: Carry, leaves: list[NDArray[Any]]) -> Carry:
         """The carry with what a checkpoint holds in its rows, whoever held them before."""
@@ -149,20 +152,28 @@ class Observer:
     def published(self, carry: Carry) -> NDArray[Any]:
         """[nodes, seeds, ...] what nodes may publish; uses up the carry, in whose room it is sorted by number.
 
-        Where several processes train, only the one that leads has it; the others have no node's.
+        Where several processes train, only the one that leads has it, in a file; the others have no node's.
         """
-        rows = len(self.numbering.own)
-        found = carry.state.published[:rows]
-        into = carry.state.own if self.team.size == 1 else self._room(found)
-        return self.team.rows_of_all(self.numbering, found, into)
-
-    def _room(self, leaf: NDArray[Any]) -> NDArray[Any]:
-        """For the rows of all nodes; for none where another process leads."""
-        return _room(self.numbering.nodes if self.team.leads else 0, leaf)
+        found = carry.state.published[: len(self.numbering.own)]
+        if self.team.size == 1:
+            return self.team.rows_of_all(self.numbering, found, carry.state.own)
+        into = _in_a_file((self.numbering.nodes if self.team.leads else 0, *found.shape[1:]), found.dtype)
+        numbers, done = np.concatenate(self.numbering.parts), 0
+        for piece in self.team.to_leader(self.numbering, found):
+            into[numbers[done : done + len(piece)]] = piece
+            done += len(piece)
+        return into
 
 
 def _room(nodes: int, like: NDArray[Any]) -> NDArray[Any]:
     return np.empty((nodes, *like.shape[1:]), like.dtype)
+
+
+def _in_a_file(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> NDArray[Any]:
+    """An array for which memory can be taken back: of all models of a network, where no process has room for them."""
+    if not np.prod(shape):
+        return np.empty(shape, dtype)
+    return np.memmap(tempfile.TemporaryFile(), dtype, "w+", shape=shape)
 
 
 def in_precision_of(array: NDArray[Any], work: Work[Item, Found]) -> Work[Item, Found]:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from murmurcast._npz import InPieces
 from murmurcast.algorithms.base import Info
 
 
@@ -43,8 +44,11 @@ class Observe(Protocol):
 class Keep(Protocol):
     """Takes what a checkpoint must hold."""
 
-    def __call__(self, carry: Carry, /) -> list[NDArray[Any]]:
-        """Arrays of the host, whatever the number of devices or processes."""
+    def __call__(self, carry: Carry, /) -> list[InPieces]:
+        """Arrays [nodes, ...] of the host, whatever the number of devices or processes.
+
+        Of several processes all must take all pieces, in this order; only the one that leads gets any.
+        """
         ...
 
 

@@ -1,4 +1,4 @@
-"""Takes a program through its epochs and evaluates on the way."""
+"""Makes the program that suits a run, takes it through its epochs and evaluates on the way."""
 
 import math
 import time
@@ -6,9 +6,13 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.typing import DTypeLike
 from numpy.typing import NDArray
 
+from murmurcast.algorithms.base import Algorithm
+from murmurcast.engine import large, loop, sharding
 from murmurcast.engine.program import Program
+from murmurcast.problems.base import Problem
 
 _CHUNK_SECONDS = 0.5  # between two looks at the clock: short enough for a progress bar and for Ctrl-C
 
@@ -43,6 +47,15 @@ class Point(NamedTuple):
     seconds: float = 0.0
     records: tuple[Record, ...] = ()
     chunk: int = 1
+
+
+def program(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtype: DTypeLike) -> Program:
+    """In blocks where the network is large, else one compiled loop over everybody."""
+    if large.suits(algorithm, problem):
+        return large.program(algorithm, problem, seeds, dtype)
+    of_a_seed = problem.nodes * (problem.bytes_per_gradient + problem.dim * np.dtype(dtype).itemsize)
+    layout = sharding.layout(problem.nodes, len(seeds), of_a_seed)
+    return loop.program(algorithm, problem, layout, seeds, dtype)
 
 
 def advance(program: Program, point: Point, goal: int) -> Point:

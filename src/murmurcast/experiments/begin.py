@@ -5,12 +5,15 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from murmurcast import _check
 from murmurcast._files import write_atomically
 from murmurcast.errors import Error, NotWritten
 from murmurcast.experiments.build import Experiment
 
 if TYPE_CHECKING:
+    from murmurcast.algorithms.base import Algorithm
     from murmurcast.problems.base import Problem
 
 MAX_SEEDS = 100_000
@@ -27,9 +30,16 @@ def seeds_of(experiment: Experiment) -> tuple[int, ...]:
     return tuple(given)
 
 
-def require_space(folder: Path, problem: "Problem", seeds: tuple[int, ...]) -> None:
+def require_space(folder: Path, algorithm: "Algorithm", problem: "Problem", experiment: Experiment) -> None:
     """There is room for a checkpoint and the published models, known before training starts."""
-    needed = 8 * problem.nodes * problem.dim * len(seeds) * 4 + 2**20
+    import jax
+
+    from murmurcast.engine.check import first_state
+
+    precision = experiment.run.precision
+    state = sum(leaf.size for leaf in jax.tree.leaves(first_state(algorithm, problem, precision).state))
+    numbers = (state + 2 * problem.dim) * problem.nodes * len(seeds_of(experiment))  # and models that are done
+    needed = numbers * np.dtype(precision).itemsize + 2**20
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise NotWritten(

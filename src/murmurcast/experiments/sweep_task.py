@@ -129,7 +129,7 @@ def _train(experiment: Experiment, name: str, folder: Path, place: Path, on_prog
     with locked(folder):
         resume = _is_begun(folder, experiment)
         problem, algorithm = experiment.build(place)
-        require_space(folder, problem, seeds)
+        require_space(folder, algorithm, problem, experiment)
         write_beginning(folder, experiment, place)
         options = RunOptions(
             evaluate_every=section.evaluate_every,

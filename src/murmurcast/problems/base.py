@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
@@ -94,12 +95,11 @@ class Problem(Protocol):
 class SharesPool(Protocol):
     """What a problem may offer besides, so that a large network holds its data once: places in a pool of examples."""
 
-    def pool(self) -> Data:
-        """All examples, whoever holds them: a pytree of arrays [examples, ...]."""
-        ...
+    def pool(self, nodes: NDArray[np.int64]) -> tuple[Data, Data]:
+        """The examples of these nodes, each once, [examples, ...]; and which of them nodes hold, [all nodes, ...].
 
-    def holdings(self) -> Data:
-        """Who holds which: a pytree of arrays [nodes, ...]."""
+        Of other nodes, what they hold says nothing.
+        """
         ...
 
     def of_pool(self, pool: Data, held: Data) -> Data:

@@ -9,6 +9,7 @@ from typing import NamedTuple, get_args
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
@@ -199,20 +200,18 @@ class OnExamples(ABC):
         """How many rows there are for the examples of a node, those that stay empty among them."""
         return int(self.data.sizes.max())
 
-    def pool(self) -> Pool:
-        """All examples, once: nodes of a large network refer to them by their places."""
-        data = self.data.dataset
-        parts = np.array_split(data.features, -(-len(data.features) // _ROWS_AT_ONCE))  # not all in float64 at once
+    def pool(self, nodes: NDArray[np.int64]) -> tuple[Pool, Holdings]:
+        """The examples of some nodes, once: nodes of a large network refer to them by their places."""
+        data, sizes = self.data.dataset, self.data.sizes
+        held = np.repeat([[rows[0]] for rows in self.data.rows], self.rows_of_node, axis=1)
+        held[np.arange(held.shape[1]) < sizes[:, None]] = np.concatenate(self.data.rows)
+        used = np.unique(held[nodes])
+        everything = len(used) == len(data.features)  # then nothing is copied
+        features, targets = (part if everything else part[used] for part in (data.features, data.targets))
+        parts = np.array_split(features, -(-len(features) // _ROWS_AT_ONCE))  # not all in float64 at once
         squares = np.concatenate([np.einsum("nd,nd->n", part, part, dtype=np.float64) for part in parts])
-        return Pool(data.features, data.targets, np.sqrt(squares + self.constant**2))
-
-    def holdings(self) -> Holdings:
-        """Who holds which."""
-        sizes = self.data.sizes
-        first = np.array([rows[0] for rows in self.data.rows], np.int32)
-        rows = np.repeat(first[:, None], self.rows_of_node, axis=1)
-        rows[np.arange(rows.shape[1]) < sizes[:, None]] = np.concatenate(self.data.rows)
-        return Holdings(rows, sizes.astype(np.int32))
+        pool = Pool(features, targets, np.sqrt(squares + self.constant**2))
+        return pool, Holdings(np.searchsorted(used, held).astype(np.int32), sizes.astype(np.int32))
 
     def of_pool(self, pool: Pool, held: Holdings) -> Rows:
         """One node's examples, from the pool."""

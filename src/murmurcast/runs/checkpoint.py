@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from murmurcast import _check, _files
+from murmurcast import _check, _files, _npz
+from murmurcast._npz import InPieces, in_one_piece
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.engine import draws
 from murmurcast.engine.train import Point, Record
@@ -20,7 +21,8 @@ from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
 from murmurcast.runs import commitment
 
-_FORMAT = 2
+_FORMAT = 3
+_FOR_THE_OWNER = 0o600  # own models are in it
 
 
 class Checkpoint(NamedTuple):
@@ -30,8 +32,7 @@ class Checkpoint(NamedTuple):
         digest: Of all that the run depends on; another run must not go on from here.
         groups: How many seeds go together, group by group.
         finished: The records of the groups of seeds that are done, and their published models.
-        point: Where the group under way has come to; its carry in NumPy arrays of real nodes and seeds, as a list of
-            leaves once it is loaded.
+        point: Where the group under way has come to; its carry as a list of arrays, in pieces where it is to be saved.
     """
 
     digest: str
@@ -58,7 +59,7 @@ def digest(algorithm: Algorithm, problem: Problem, *settings: object) -> str:
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
-    """Writes all of it or nothing."""
+    """Writes all of it or nothing, for nobody else to read; the carry is a list of arrays in pieces, which it takes."""
     arrays: dict[str, Any] = {}
     point = checkpoint.point
     head = {
@@ -66,32 +67,38 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
         "digest": checkpoint.digest,
         "groups": checkpoint.groups,
         "epoch": point.epoch,
-        "leaves": len(jax.tree.leaves(point.carry)),
+        "leaves": len(point.carry),
         "seconds": point.seconds,
         "records": _packed("now", point.records, arrays),
         "finished": [
             _packed(f"group{number}", records, arrays) for number, (records, _) in enumerate(checkpoint.finished)
         ],
     }
-    for number, (_, published) in enumerate(checkpoint.finished):
-        arrays[f"published{number}"] = published
-    for number, leaf in enumerate(jax.tree.leaves(point.carry)):
-        arrays[f"carry{number}"] = leaf
-    head["content"] = _fingerprint(head, arrays)
-    with _files.writing(path) as stream:
-        np.savez(stream, head=np.array(json.dumps(head)), **arrays)
+    arrays |= {f"published{number}": published for number, (_, published) in enumerate(checkpoint.finished)}
+    kept = [(name, in_one_piece(np.asarray(array))) for name, array in arrays.items()]
+    kept += [(f"carry{number}", leaf) for number, leaf in enumerate(point.carry)]
+    with _files.writing(path, _FOR_THE_OWNER) as stream, _npz.writer(stream) as add:
+        head["content"] = _content(head, {name: add(name, array) for name, array in kept})
+        add("head", in_one_piece(np.array(json.dumps(head))))
+
+
+def pass_on(carry: list[InPieces]) -> None:
+    """What a process does that does not lead, while the one that leads saves: its rows go there."""
+    for leaf in carry:
+        for _ in leaf.pieces:
+            continue
 
 
 def load(path: Path) -> Checkpoint:
-    """Reads a checkpoint."""
+    """Reads a checkpoint; large arrays stay in the file."""
     _check.readable(path)
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = dict(file)
-        head = json.loads(str(arrays["head"]))
+        arrays = _npz.read(path)
+        head = json.loads(str(arrays.pop("head")))
         if head["format"] != _FORMAT:
             raise ValueError("another version")
-        if head.pop("content") != _fingerprint(head, {name: arrays[name] for name in arrays if name != "head"}):
+        fingerprints = {name: _npz.fingerprint(name, array) for name, array in arrays.items()}
+        if head.pop("content") != _content(head, fingerprints):
             raise ValueError("altered")
         carry = [arrays[f"carry{number}"] for number in range(int(head["leaves"]))]
         return Checkpoint(
@@ -110,14 +117,10 @@ def load(path: Path) -> Checkpoint:
         ) from None
 
 
-def _fingerprint(head: dict[str, Any], arrays: dict[str, Any]) -> str:
+def _content(head: dict[str, Any], fingerprints: dict[str, str]) -> str:
     """Of all that is kept: what was changed or mixed up would go on to other numbers, and nobody would notice."""
-    state = hashlib.blake2b(json.dumps(head, sort_keys=True).encode(), digest_size=16)
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        state.update(repr((name, array.dtype.str, array.shape)).encode())
-        state.update(array.reshape(-1).view(np.uint8).data)
-    return state.hexdigest()
+    words = json.dumps([head, sorted(fingerprints.items())], sort_keys=True)
+    return hashlib.blake2b(words.encode(), digest_size=16).hexdigest()
 
 
 def _packed(prefix: str, records: tuple[Record, ...], arrays: dict[str, Any]) -> list[dict[str, Any]]:

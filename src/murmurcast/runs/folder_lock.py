@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from murmurcast._files import remove_parts
 from murmurcast.errors import Error
 
 LOCK = ".lock"
@@ -22,6 +23,8 @@ def locked(folder: Path) -> Iterator[None]:
             f"another process is writing to {folder}", hint="wait until it is done, or choose another folder with --out"
         ) from None
     try:
+        if lock.lock_counter == 1:
+            remove_parts(folder)
         yield
     finally:
         if lock.lock_counter == 1:

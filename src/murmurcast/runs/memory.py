@@ -1,13 +1,9 @@
 """Whether a run fits into memory, found out before it begins, and said in words where it does not."""
 
-import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from murmurcast.algorithms.base import Algorithm
@@ -15,6 +11,7 @@ from murmurcast.engine import large
 from murmurcast.engine.team import team
 from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
+from murmurcast.runs.free_memory import free_memory
 
 MODEL_COPIES = 8  # of all models that a compiled loop holds at once, at most
 _FEWEST_COPIES = 3  # of them, at least
@@ -24,7 +21,7 @@ _SHARE_IN_BLOCKS = 0.8  # the same where their copies are counted exactly
 
 def seed_groups(algorithm: Algorithm, problem: Problem, dtype: "np.dtype[Any]", seeds: int) -> tuple[int, ...]:
     """Sizes of as few groups of seeds as memory allows, nearly the same."""
-    available = int(team().gather(np.array([free_memory()])).min())
+    available = int(team().gather(np.array([free_memory() // team().here])).min())
     channels = [one.channel for one in algorithm.rounds]
     signals = max(max(channel.signals or 1, channel.neighbours or 1) for channel in channels)
     models, in_blocks = problem.nodes * problem.dim * dtype.itemsize, large.suits(algorithm, problem)
@@ -42,25 +39,6 @@ def seed_groups(algorithm: Algorithm, problem: Problem, dtype: "np.dtype[Any]", 
     return tuple(len(group) for group in np.array_split(np.arange(seeds), -(-seeds // most)))
 
 
-def free_memory() -> int:
-    """Bytes that can be had without swapping, also within a container; 4 GiB where the system does not say."""
-    found = re.search(r"MemAvailable:\s+(\d+) kB", _text(Path("/proc/meminfo")))
-    if found is None:
-        if "SC_AVPHYS_PAGES" not in getattr(os, "sysconf_names", {}):
-            return 4 * 2**30
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    limit, used = (_text(Path("/sys/fs/cgroup") / name).strip() for name in ("memory.max", "memory.current"))
-    in_container = int(limit) - int(used) if limit.isdecimal() and used.isdecimal() else 2**62
-    return max(0, min(1024 * int(found[1]), in_container))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        return ""
-
-
 @contextmanager
 def enough_memory() -> Iterator[None]:
     """Where memory runs out all the same, says so; nothing was promised that is broken by it."""
@@ -68,8 +46,8 @@ def enough_memory() -> Iterator[None]:
         yield
     except MemoryError as problem:
         raise _ran_out(str(problem)) from None
-    except jax.errors.JaxRuntimeError as problem:
-        if "RESOURCE_EXHAUSTED" in str(problem):
+    except RuntimeError as problem:  # JAX's own is one, and so is Python's, of a thread for which there is no room
+        if "RESOURCE_EXHAUSTED" in str(problem) or "can't start new thread" in str(problem):
             raise _ran_out(str(problem).partition("\n")[0]) from None
         raise
 

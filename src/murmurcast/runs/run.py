@@ -18,7 +18,7 @@ from murmurcast import _check
 from murmurcast._progress import quiet
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.early_end import with_ends
-from murmurcast.engine import large, loop, secure, sharding, train
+from murmurcast.engine import large, secure, train
 from murmurcast.engine.program import Program
 from murmurcast.engine.team import team
 from murmurcast.engine.train import Point, Record
@@ -31,7 +31,14 @@ from murmurcast.runs.memory import enough_memory, seed_groups
 from murmurcast.runs.record import Precision
 from murmurcast.runs.require import require_clip, require_one_go, require_planned_for, require_settings
 from murmurcast.runs.result import CHECKPOINT, Outcome, Result, require_folder, require_unused
-from murmurcast.runs.together import Pulse, agreed, others_there
+from murmurcast.runs.together import (
+    Pulse,
+    agreed,
+    others_there,
+    require_same_beginning,
+    require_same_run,
+    wait_for_all,
+)
 
 
 class Progress(Protocol):
@@ -161,6 +168,8 @@ def outcome(
         told = (watch.on_progress, watch.on_evaluation)
         job = _Job(algorithm, problem, np.dtype(precision), ticks, kept, fingerprint, interrupted, *told)
         with enough_memory(), others_there():
+            if team().size > 1:
+                require_same_run(fingerprint())
             trained = _train_all(job, seeds, watch.resume)
         finished = trained.groups
         seconds = {
@@ -181,6 +190,8 @@ def outcome(
         )
         if watch.folder is not None and leads:
             finished_run.save(watch.folder)
+        with others_there():
+            wait_for_all()
     return finished_run
 
 
@@ -268,12 +279,13 @@ class _Trained(NamedTuple):
 def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> _Trained:
     """All seeds, group after group, a group being what memory has room for."""
     stopped = _stopped_at(job) if resume else None
+    require_same_beginning(*((len(stopped.finished), stopped.point.epoch) if stopped else (0, 0)))
     groups = _cut(seeds, stopped.groups if stopped else seed_groups(job.algorithm, job.problem, job.dtype, len(seeds)))
     finished = [_Finished(*done) for done in stopped.finished] if stopped else []
     compiling, start_loss, evaluated, crossing = 0.0, None, np.arange(job.problem.nodes), 0
     for number, group in enumerate(groups[len(finished) :], start=len(finished)):
         begun = time.perf_counter()
-        program = _program(job, group)
+        program = train.program(job.algorithm, job.problem, group, job.dtype)
         start_loss = start_loss or train.start_loss(program)
         compiling += time.perf_counter() - begun
         evaluated, crossing = program.evaluated, program.crossing
@@ -283,14 +295,6 @@ def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> _Trained:
             stopped = stopped._replace(point=Point(0, None))  # a large network's models: not twice longer than needed
         finished.append(_train_group(job, program, point, finished, groups))
     return _Trained(finished, compiling, start_loss, evaluated, crossing)
-
-
-def _program(job: _Job, seeds: tuple[int, ...]) -> Program:
-    """In blocks where the network is large, else one compiled loop over everybody."""
-    if large.suits(job.algorithm, job.problem):
-        return large.program(job.algorithm, job.problem, seeds, job.dtype)
-    layout = sharding.layout(job.problem.nodes, len(seeds), _bytes(job))
-    return loop.program(job.algorithm, job.problem, layout, seeds, job.dtype)
 
 
 def _stopped_at(job: _Job) -> Checkpoint | None:
@@ -325,10 +329,12 @@ def _train_group(
         point, stop = point._replace(chunk=next_step.chunk), next_step.stop
         if job.kept is not None and (stop or next_step.keep or job.ticks.keeps(point.epoch)):
             with pulse:
-                kept = point._replace(carry=program.keep(point.carry))
+                carry = program.keep(point.carry)
                 if team().leads:
-                    sizes = tuple(map(len, groups))
-                    checkpoint.save(job.kept, Checkpoint(job.fingerprint(), sizes, tuple(finished), kept))
+                    sizes, reached = tuple(map(len, groups)), point._replace(carry=carry)
+                    checkpoint.save(job.kept, Checkpoint(job.fingerprint(), sizes, tuple(finished), reached))
+                else:
+                    checkpoint.pass_on(carry)
         if stop:
             raise KeyboardInterrupt
     return _Finished(point.records, program.published(point.carry))
@@ -337,11 +343,6 @@ def _train_group(
 def _cut(seeds: tuple[int, ...], sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
     ends = np.cumsum(sizes)
     return [tuple(seeds[end - size : end]) for end, size in zip(ends, sizes, strict=True)]
-
-
-def _bytes(job: _Job) -> int:
-    """What one seed needs for data and models."""
-    return job.problem.nodes * (job.problem.bytes_per_gradient + job.problem.dim * job.dtype.itemsize)
 
 
 def _latest(point: Point) -> dict[str, float]:

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from murmurcast.engine.team import team
-from murmurcast.errors import LostOthers
+from murmurcast.errors import Error, LostOthers
 
 _SECONDS_BETWEEN_CHECKPOINTS = 60.0  # of several processes
 _CHECKPOINTS_TAKE_AT_MOST = 20  # one part in so many of a run's time
@@ -30,6 +30,38 @@ def agreed(chunk: int, stop: bool, keep: bool) -> Agreed:
         return Agreed(chunk, stop, False)
     wishes = team().gather(np.array([chunk, stop, keep], np.int32))
     return Agreed(int(wishes[0, 0]), bool(wishes[:, 1].any()), bool(wishes[0, 2]))
+
+
+def require_same_run(digest: str) -> None:
+    """All processes must train the same: what the one that leads writes down is said of the nodes of all.
+
+    Args:
+        digest: Of everything that this process's run depends on, in hexadecimal digits.
+    """
+    if not team().same_everywhere(np.frombuffer(bytes.fromhex(digest), np.uint8)):
+        raise Error(
+            "the processes were given different experiments, data or settings",
+            hint="give all of them the same file, data and --set, on machines of one kind with the same packages",
+        )
+
+
+def require_same_beginning(finished: int, epoch: int) -> None:
+    """All processes must begin at the same point, or their nodes would hear each other's models of other epochs.
+
+    Args:
+        finished: How many groups of seeds this process has behind it.
+        epoch: The last epoch that it has behind it, of the group under way.
+    """
+    if not team().same_everywhere(np.array([finished, epoch])):
+        raise Error(
+            "the processes do not go on from the same epoch",
+            hint="give --resume to all of them or to none, and an --out that all of them see",
+        )
+
+
+def wait_for_all() -> None:
+    """Until all processes have come here: one that leaves while another still writes is taken for lost."""
+    team().gather(np.zeros(1))
 
 
 class Pulse:

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from murmurcast._check import FloatArray
+from murmurcast._npz import taken_together
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.engine import loop, sharding, train
@@ -69,7 +70,7 @@ def _compile(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...]) -> 
     size = problem.nodes * (problem.bytes_per_gradient + problem.dim * _DTYPE.itemsize)
     layout = sharding.layout(problem.nodes, len(seeds), size)
     program = loop.program(algorithm, problem, layout, seeds, _DTYPE)
-    return _Compiled(program, layout, program.keep(program.start))
+    return _Compiled(program, layout, [taken_together(leaf) for leaf in program.keep(program.start)])
 
 
 def _shape(algorithm: Algorithm) -> tuple[object, ...]:
