@@ -134,8 +134,9 @@ def test_ties_are_broken_evenly() -> None:
     assert within.used(tilted).max() <= 1 + 1e-6
 
 
+# Below 0.352 some of these networks have no split at all.
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 1000), st.floats(0.3, 5.0), st.floats(1.01, 3.0))
+@given(st.integers(0, 1000), st.floats(0.36, 5.0), st.floats(1.01, 3.0))
 def test_a_larger_budget_never_gives_less(seed: int, epsilon: float, factor: float) -> None:
     network = asymmetric_network(seed)
     tight, loose = (some_limits(network, seed, budget) for budget in (epsilon, epsilon * factor))
