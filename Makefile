@@ -37,7 +37,7 @@ APART := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 # Most tests spend their time compiling programs that then run for a moment. Where bits are compared, or programs run for
 # longer, they are compiled as for users; so are those of the slow tests.
 QUICKLY := XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
-AS_USERS := tests/engine tests/problems tests/runs tests/recorded tests/cli/test_processes.py
+AS_USERS := tests/engine tests/problems tests/runs tests/recorded
 
 test: $(READY)
 	$(QUICKLY) $(APART) $(AS_USERS:%=--ignore=%)

@@ -11,12 +11,17 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from hypothesis import settings
 from jax.experimental.compilation_cache import compilation_cache
 from xdist.scheduler import LoadFileScheduling
 
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.engine.compile_cache import use_compile_cache
 from murmurcast.network.graph import Network
+
+# Everybody tries the same examples, however long they take: no test fails by chance. With FUZZ they are other ones.
+settings.register_profile("repeatable", derandomize="FUZZ" not in os.environ, deadline=None)
+settings.load_profile("repeatable")
 
 MakeNetwork = Callable[[int], Network]
 _MAX_PROGRAM_BYTES = 2**30
@@ -80,7 +85,7 @@ def make_network() -> MakeNetwork:
 
 
 # Files whose tests share nothing, and which are long: any process may take any of their tests.
-_TEST_BY_TEST = ("recorded/test_recorded.py", "test_docs.py", "test_examples.py")
+_TEST_BY_TEST = ("recorded/test_recorded.py", "test_docs.py", "test_examples.py", "cli/test_processes.py")
 
 
 class _ByFile(LoadFileScheduling):  # type: ignore[misc]
@@ -98,11 +103,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
 
 # Begun first, so that no process is left alone with one of them at the end.
 _LONGEST = (
-    *("test_docs.py", "recorded/test_recorded.py", "test_examples.py", "audits/test_audit.py"),
+    *("test_docs.py", "cli/test_processes.py", "recorded/test_recorded.py", "test_examples.py", "audits/test_audit.py"),
     *("experiments/test_rank.py", "algorithms/test_over_radio.py", "audits/test_controls_of_radio.py"),
     *("cli/test_run.py", "cli/test_audit.py", "certificates/test_forged_folders.py", "runs/test_run.py"),
     *("audits/test_controls.py", "fuzz/test_run_folders.py", "audits/test_receivers_of_radio.py"),
-    *("certificates/test_accounting.py", "certificates/test_certify.py", "cli/test_sweep.py", "cli/test_processes.py"),
+    *("certificates/test_accounting.py", "certificates/test_certify.py", "cli/test_sweep.py"),
     *("experiments/test_tune.py", "engine/test_large.py", "problems/test_per_example.py", "channels/test_radio_air.py"),
 )
 

@@ -158,7 +158,7 @@ def test_one_transmission_exposes_nothing() -> None:
 
 
 @given(data=st.data(), rows=st.tuples(*[st.integers(1, 6)] * 3), epochs=st.integers(6, 9))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_last_row_stands_for_all_later_epochs(data: st.DataObject, rows: tuple[int, ...], epochs: int) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     z, amplitude, noise = (rng.uniform(0.1, 2.0, (count, 3)) for count in rows)

@@ -219,7 +219,7 @@ def true_or_caught(load: Callable[[], Result], true: Certified) -> None:
         assert (found.unit, found.delta, found.tier) == (true.unit, true.delta, true.tier)
 
 
-FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @given(data=st.data())

@@ -36,6 +36,14 @@ step = 0.001
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled_as_for_users() -> Iterator[None]:
+    """What the commands start runs for longer than it compiles."""
+    with pytest.MonkeyPatch.context() as change:
+        change.delenv("XLA_FLAGS", raising=False)
+        yield
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Experiments, and one run of each in a single process."""

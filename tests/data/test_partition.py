@@ -34,7 +34,7 @@ def labelled(targets: Any, classes: int | None, names: tuple[str, ...] = ()) -> 
     rule=st.sampled_from(RULES),
     seed=st.integers(0, 10**12),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_every_example_goes_to_exactly_one_node(targets: list[int], nodes: int, rule: PartitionRule, seed: int) -> None:
     made = labelled(targets, 5)
     try:

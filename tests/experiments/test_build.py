@@ -245,7 +245,7 @@ SECTIONS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         {}, optional={key: st.fixed_dictionaries({}, optional=value) for key, value in SECTIONS.items()}
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_is_resolved_is_read_back_the_same(values: dict[str, Any]) -> None:
     if "data" in values:
         values["data"].setdefault("name", "digits")

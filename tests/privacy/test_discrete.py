@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from dp_accounting.rdp import rdp_privacy_accountant
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from murmurcast._check import FloatArray
@@ -63,7 +63,6 @@ def test_budget_and_cost_are_inverse(epsilon: float, samples: int) -> None:
 
 
 @given(mu=st.floats(0, 7.5), more=st.floats(0, 0.5), delta=st.floats(1e-9, 0.5), samples=st.integers(0, SAMPLES))
-@settings(deadline=None)
 def test_more_shift_more_draws_and_less_delta_never_cost_less(
     mu: float, more: float, delta: float, samples: int
 ) -> None:

@@ -58,7 +58,7 @@ def require_no_more(less: Case, than: Case) -> None:
 
 
 @given(seed=SEEDS, epochs=st.integers(2, 7), factor=st.floats(1.0, 100.0), data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_more_noise_at_any_one_node_and_epoch(seed: int, epochs: int, factor: float, data: st.DataObject) -> None:
     made = case(seed, epochs)
     node = data.draw(st.integers(0, len(made.weights) - 1))
@@ -68,7 +68,7 @@ def test_more_noise_at_any_one_node_and_epoch(seed: int, epochs: int, factor: fl
 
 
 @given(seed=SEEDS, epochs=st.integers(2, 7), data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_fewer_observers(seed: int, epochs: int, data: st.DataObject) -> None:
     """Those who leave the coalition keep their noise to themselves, too."""
     made = case(seed, epochs)
@@ -77,7 +77,7 @@ def test_fewer_observers(seed: int, epochs: int, data: st.DataObject) -> None:
 
 
 @given(seed=SEEDS, epochs=st.integers(3, 8), data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_fewer_epochs(seed: int, epochs: int, data: st.DataObject) -> None:
     made = case(seed, epochs)
     kept = data.draw(st.integers(2, epochs - 1))
@@ -85,7 +85,7 @@ def test_fewer_epochs(seed: int, epochs: int, data: st.DataObject) -> None:
 
 
 @given(seed=SEEDS, epochs=st.integers(2, 7), factor=st.floats(0.01, 1.0))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_smaller_clip(seed: int, epochs: int, factor: float) -> None:
     made = case(seed, epochs)
     smaller, before = made._replace(push=factor * made.push).mu(), made.mu()
@@ -94,7 +94,7 @@ def test_a_smaller_clip(seed: int, epochs: int, factor: float) -> None:
 
 
 @given(seed=SEEDS, epochs=st.integers(2, 7))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_order_of_the_forms_and_tier_one(seed: int, epochs: int) -> None:
     made = case(seed, epochs)
     found = made.mu()
@@ -105,7 +105,7 @@ def test_the_order_of_the_forms_and_tier_one(seed: int, epochs: int) -> None:
 
 
 @given(seed=SEEDS, epochs=st.integers(2, 5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_pairs_learn_at_least_what_their_members_do(seed: int, epochs: int) -> None:
     made = case(seed, epochs)
     found = collusion(made.weights, made.noise, made.push)
@@ -116,7 +116,7 @@ def test_pairs_learn_at_least_what_their_members_do(seed: int, epochs: int) -> N
 
 
 @given(seed=SEEDS, factor=st.floats(1.0, 100.0), epochs=st.integers(2, 40), data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_tier_one(seed: int, factor: float, epochs: int, data: st.DataObject) -> None:
     rng = np.random.default_rng(seed)
     nodes = int(rng.integers(2, 6))
@@ -147,7 +147,7 @@ def test_tier_one(seed: int, factor: float, epochs: int, data: st.DataObject) ->
 
 
 @given(seed=SEEDS, epochs=st.integers(3, 8), factor=st.floats(1.0, 50.0), data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_what_holds_of_tier_two(seed: int, epochs: int, factor: float, data: st.DataObject) -> None:
     """More noise everywhere alike, a smaller clip, fewer epochs; fewer observers and noise at one node may raise it."""
     made = case(seed, epochs)

@@ -147,7 +147,7 @@ def test_a_large_minibatch_has_no_row_twice(size: int, batch: int) -> None:
 
 
 @given(st.integers(3, 100_000))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_minibatches_of_any_size_have_no_row_twice(size: int) -> None:
     rows = of_many_keys(size, 3)
     assert rows.min() >= 0

@@ -78,7 +78,7 @@ def test_no_gradient_exceeds_its_clip(clipping: Clipping, scale: float) -> None:
     batch=st.sampled_from([None, 3]),
     row=st.integers(0, 3),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_replacing_a_record_moves_a_gradient_by_at_most_2c_over_n(
     seed: int, log_scale: float, l2: float, batch: int | None, row: int
 ) -> None:

@@ -216,14 +216,14 @@ def test_a_file_that_is_none_is_named_though_its_hash_holds(folder: Path, name: 
 
 
 @given(content=st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_as_run_json_are_refused(folder: Path, content: bytes) -> None:
     (folder / "run.json").write_bytes(content)
     refused(folder)
 
 
 @given(data=st.data())
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_run_json_with_bytes_changed_loads_or_is_refused(saved: Path, folder: Path, data: st.DataObject) -> None:
     content = bytearray((saved / "run.json").read_bytes())
     for _ in range(data.draw(st.integers(1, 3))):

@@ -135,7 +135,7 @@ def test_ties_are_broken_evenly() -> None:
 
 
 # Below 0.352 some of these networks have no split at all.
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 1000), st.floats(0.36, 5.0), st.floats(1.01, 3.0))
 def test_a_larger_budget_never_gives_less(seed: int, epsilon: float, factor: float) -> None:
     network = asymmetric_network(seed)
