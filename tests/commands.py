@@ -13,12 +13,12 @@ import runpy
 import subprocess
 import sys
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 COMMAND = Path(sys.executable).with_name("murmurcast")
-_SECONDS = 300
 _LIBRARIES = [
     "h5netcdf",
     "highspy",
@@ -70,10 +70,7 @@ def run_script(
         place = (str(cwd or Path.cwd()), dict(os.environ if env is None else env), str(out), str(err))
         process = _warm().Process(target=_execute, args=(words, *place))
         process.start()
-        process.join(_SECONDS)
-        if process.exitcode is None:
-            process.kill()
-            raise subprocess.TimeoutExpired(words, _SECONDS)
+        process.join()
         code = process.exitcode
         process.close()
         return subprocess.CompletedProcess(words, code, out.read_text(), err.read_text())
@@ -104,6 +101,13 @@ def _execute(words: list[str], folder: str, environment: dict[str, str], out: st
         with contextlib.suppress(ValueError, AttributeError):  # a command that lost its reader has let go of it
             sys.stdout.flush()
             sys.stderr.flush()
+
+
+def wait_for(path: Path, process: "subprocess.Popen[str]") -> None:
+    """Until there is such a file, which the process writes."""
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> str:

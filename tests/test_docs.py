@@ -69,7 +69,6 @@ def run(command: str, folder: Path) -> str:
             cwd=folder,
             capture_output=True,
             text=True,
-            timeout=300,
             check=False,
             env=environment,
         )

@@ -21,7 +21,7 @@ CERTIFIED = ("power-controlled", "central-dp", "noiseless")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reproduced")
     command = [str(COMMAND), "reproduce", "--data", "digits", "--seeds", "2", "--out", "reproduction"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder / "reproduction"
 

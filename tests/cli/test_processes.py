@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 import murmurcast as mc
 from murmurcast.runs.folder_lock import locked
 from murmurcast.runs.result import CHECKPOINT, Result, load_run
-from tests.commands import COMMAND, refused, run
+from tests.commands import COMMAND, refused, run, wait_for
 
 LARGE = """
 [network]
@@ -165,12 +164,6 @@ def started(place: Path, *words: str) -> "Iterator[subprocess.Popen[str]]":
     finally:
         process.kill()
         process.communicate()
-
-
-def wait_for(what: Path, process: "subprocess.Popen[str]") -> None:
-    while not what.exists():
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
 
 
 def workers_of(process: "subprocess.Popen[str]") -> list[int]:

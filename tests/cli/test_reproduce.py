@@ -30,9 +30,7 @@ def reproduced(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
     environment = {**os.environ, **OFFLINE, "MURMURCAST_CACHE": str(folder / "cache")}
     environment.pop("MURMURCAST_DATA", None)
     command = [str(COMMAND), "reproduce", "--seeds", "2", *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
-    )
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +174,7 @@ def mnist(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     """The whole of it, as `make reproduce` makes it."""
     folder = tmp_path_factory.mktemp("mnist")
     command = [str(COMMAND), "reproduce", "--data", "mnist", "--json"]
-    finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=1800, check=False)
+    finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     return folder / "reproduction", json.loads(finished.stdout)
 

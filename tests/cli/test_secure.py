@@ -12,8 +12,8 @@ import pytest
 
 import murmurcast as mc
 from murmurcast.runs.result import load_run
-from tests.cli.test_plan import COMMAND, refused, run
 from tests.cli.test_run import DIGITS, NETWORK
+from tests.commands import COMMAND, refused, run, wait_for
 
 SECURE = ("--set", "privacy.noise_source=secure", "--set", "run.precision=float64", "--set", "run.seeds=1")
 TINY = f"""{NETWORK}z = "perron"
@@ -86,13 +86,10 @@ def test_a_stopped_run_leaves_nothing_to_go_on_from(tmp_path: Path) -> None:
         [str(COMMAND), "run", "tiny.toml"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     folder = tmp_path / "runs" / "tiny"
-    for _ in range(600):
-        if folder.exists():
-            break
-        time.sleep(0.1)
+    wait_for(folder, running)
     time.sleep(6)
     os.kill(running.pid, signal.SIGINT)
-    _, words = running.communicate(timeout=120)
+    _, words = running.communicate()
     assert running.returncode != 0
     assert "Traceback" not in words
     assert "counts as the whole plan" in words

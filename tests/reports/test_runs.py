@@ -200,10 +200,10 @@ def test_no_run_is_refused(tmp_path: Path) -> None:
 
 def test_the_function_stays_a_function_whatever_is_imported_first() -> None:
     code = "import murmurcast.reports.page, murmurcast.reports.runs, murmurcast as mc; assert callable(mc.report)"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_page_needs_no_engine() -> None:
     """Reading runs and showing them must not take the time to load what trains them."""
     code = "import sys, murmurcast.reports.runs; assert 'jax' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True)
