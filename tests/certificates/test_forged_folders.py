@@ -17,6 +17,7 @@ import xarray as xr
 
 import murmurcast as mc
 from murmurcast.cli import main
+from murmurcast.engine.observe import MOST_EVALUATED, SAMPLE
 from murmurcast.runs.result import Result
 from tests.certificates import forgeries as forge
 from tests.certificates.forgeries import Forge, all_of, in_experiment, in_hdf5, in_ledger, in_run, metric, times, told
@@ -78,6 +79,14 @@ HONEST: dict[str, dict[str, Any]] = {
         "network__topology": "erdos-renyi",
         "network__nodes": 6,
         "network__probability": 0.7,
+    },
+    "large": QUADRATIC
+    | {
+        "network__gains": None,
+        "network__power": None,
+        "network__topology": "ring",
+        "network__nodes": MOST_EVALUATED + 1,
+        "schedule__noise_timing": "aligned",
     },
 }
 SHARED_OUT = {"data__partition": "iid", "run__seeds": [21]}  # the same records at other nodes
@@ -368,6 +377,16 @@ def test_a_forged_folder_of_another_kind_is_refused(honest: Runs, tmp_path: Path
     shutil.copytree(honest[of], tmp_path / of)
     OF_OTHERS[of, name](tmp_path / of)
     refused(tmp_path / of)
+
+
+def test_of_a_large_network_the_public_sample_of_nodes_is_compared(honest: Runs, tmp_path: Path) -> None:
+    """A forger may not choose the nodes that do well, nor say that they are others."""
+    shutil.copytree(honest["large"], tmp_path / "large")
+    run = mc.load_run(tmp_path / "large")
+    assert run.metrics.sizes["node"] == SAMPLE
+    assert "Verdict  kept" in command("certify", str(tmp_path / "large")).out
+    replace(run, metrics=run.metrics.assign_coords(node=np.arange(SAMPLE))).save(tmp_path / "large")
+    assert "other nodes than those that are evaluated" in refused(tmp_path / "large")
 
 
 def test_nothing_outside_is_looked_at_and_no_code_is_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,14 +212,27 @@ def test_what_kills_its_worker_every_time_is_reported_and_the_others_go_on(tmp_p
     reasons = {one.name.split("-")[1]: one for one in found.failures}
     assert reasons["deadly"].problem == "its worker process was killed by signal 9"
     assert reasons["deadly"].attempts == 2
-    assert reasons["faulty"].problem == "ZeroDivisionError: a fault of the method's own"
-    assert reasons["faulty"].attempts == 2
+    said = f'"{own_methods}:faulty" could not make an algorithm: ZeroDivisionError: a fault of the method\'s own'
+    assert (reasons["faulty"].problem, reasons["faulty"].attempts) == (said, 1)  # it would fail again
     assert {run.info["algorithm"] for run in found.runs.values()} == {names[1], "dp-dsgd"}
-    log = (tmp_path / "sweep" / "failures.log").read_text()
-    assert "own_methods_of_sweep.py" in log
     kept = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
     assert len(kept["failures"]) == 2
     assert {one.name for one in mc.load_sweep(tmp_path / "sweep").failures} == {one.name for one in found.failures}
+
+
+def test_a_fault_that_nobody_foresaw_is_tried_again_and_its_place_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(folder: Path) -> None:
+        raise ZeroDivisionError(f"in {folder.name}")
+
+    monkeypatch.setattr("murmurcast.experiments.sweep_task.load_run", fault)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").touch()
+    found = run_task(Task(NAMES[1], tiny().values, str(tmp_path), str(tmp_path / "run")))
+    assert isinstance(found, Failed)
+    assert (found.problem, found.again) == ("ZeroDivisionError: in run", True)
+    assert "test_sweep.py" in found.details
 
 
 @pytest.mark.slow

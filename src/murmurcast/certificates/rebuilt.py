@@ -34,7 +34,7 @@ class Rebuilt(NamedTuple):
         is_whole: Whether the ledger is all of it, so that the run's may hold nothing else.
         evaluated: The epochs at which such a run is evaluated; () where that is not known.
         uses: Of the channel in one epoch; None where that is not known.
-        final: [seeds, nodes] metrics that the published models reach on the test part, by name.
+        final: [seeds, evaluated nodes] metrics that the published models reach on the test part, by name.
         not_compared: A line for each thing that must be taken on trust.
     """
 

@@ -338,12 +338,17 @@ def _evaluated(experiment: Experiment, algorithm: "Algorithm") -> tuple[int, ...
 
 
 def _metrics(run: Result, problem: "Problem") -> dict[str, Any]:
-    """[seeds, nodes] how well the published models do on the test part."""
+    """[seeds, evaluated nodes] how well the published models do on the test part."""
     import jax
 
     from murmurcast.engine.compile_cache import use_compile_cache
+    from murmurcast.engine.observe import evaluated_nodes
 
     use_compile_cache()
-    test, models = problem.test_data(), run.published.reshape(-1, *problem.shape)
+    nodes = np.asarray(run.metrics["node"])
+    if not any(np.array_equal(nodes, one) for one in (np.arange(problem.nodes), evaluated_nodes(problem.nodes))):
+        refuse(run.name, "the metrics are of other nodes than those that are evaluated")
+    published = run.published[:, nodes]
+    test, models = problem.test_data(), published.reshape(-1, *problem.shape)
     found = jax.jit(lambda models, test: jax.lax.map(lambda one: problem.evaluate(one, test), models))(models, test)
-    return {f"published_{name}": np.asarray(values).reshape(run.published.shape[:2]) for name, values in found.items()}
+    return {f"published_{name}": np.asarray(values).reshape(published.shape[:2]) for name, values in found.items()}
