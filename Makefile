@@ -9,7 +9,7 @@ help:
 	@echo "make reproduce   the paper's figures, its theory and the honest picture, in reproduction/"
 	@echo "make choose      choose the certified setting's schedule anew, on public images only"
 	@echo "make test        run the tests"
-	@echo "make test-slow   run the tests that take minutes"
+	@echo "make test-slow   run the tests that take long"
 	@echo "make test-browser  open the pages in Chromium"
 	@echo "make test-torch  test models of PyTorch; installs it, which is large"
 	@echo "make test-ray    test sweeps on Ray; installs it, which is large"

@@ -22,6 +22,7 @@ def records(content: bytes) -> Iterator[bytes]:
         at += 12 + length + 4
 
 
+@pytest.mark.slow
 def test_curves_are_those_of_the_run(tmp_path: Path) -> None:
     events = pytest.importorskip("tensorboardX.proto.event_pb2", reason="tensorboardX is not installed")
     done = subprocess.run(

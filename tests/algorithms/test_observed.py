@@ -50,6 +50,7 @@ def test_a_plan_gives_no_number_of_another_channel(access: str | None, rounds: i
     assert any("Corollary not checked" in line for line in plan.warnings)
 
 
+@pytest.mark.slow
 def test_a_radio_that_is_nearly_ideal_tells_what_the_ideal_channel_tells() -> None:
     ideal = planned(None)
     radio = planned("aligned", duplex="full", noise_figure_db=-100.0, self_interference_db=300.0)
@@ -106,6 +107,7 @@ def test_further_rounds_tell_observers_more_than_a_mixture_of_all_rounds() -> No
 
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize(("access", "fading"), [("aligned", "iid"), ("own-slot", "iid"), ("referenced", "none")])
+@pytest.mark.slow
 def test_weights_and_noise_are_those_that_the_channel_delivers(access: str, fading: str) -> None:
     """Against `deliver` itself, in float32 and in float64: what is drawn in public is the same in both."""
     plan = planned(access, fading)

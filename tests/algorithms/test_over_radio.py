@@ -107,6 +107,7 @@ RADIOS.sort(key=lambda radio: radio != ("own-slot", "iid", 2))  # which has most
 
 @pytest.mark.one_in(len(RADIOS))
 @pytest.mark.parametrize(("access", "fading", "rounds"), RADIOS)
+@pytest.mark.slow
 def test_without_noise_a_run_is_the_weights_applied(access: Any, fading: Any, rounds: int) -> None:
     radio = mc.Radio(access=access, fading=fading, **QUIET)
     algorithm = mc.noiseless(planned(radio, rounds))
@@ -142,6 +143,7 @@ def by_hand_in_pairs(algorithm: Algorithm, weights: FloatArray) -> FloatArray:
     return own
 
 
+@pytest.mark.slow
 def test_chunks_and_evaluations_change_no_bit() -> None:
     plan = planned(mc.Radio(fading="jakes", speed_mps=20.0))
     whole, watched = (
@@ -169,6 +171,7 @@ def test_noise_follows_the_step_so_that_the_certificate_is_the_budget(z: Any) ->
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.slow
 def test_power_per_symbol_stays_within_its_budget(rounds: int) -> None:
     plan = planned(mc.Radio(fading="iid", power_dbm=10.0), rounds, epochs=40)
     watched = mc.RunOptions(evaluate_every=1)
@@ -223,6 +226,7 @@ def planned_on(trace: mc.ChannelTrace, rounds: int = 1, z: Any = None, **setting
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize(("rounds", "z"), [(1, None), (2, "recursive")])
+@pytest.mark.slow
 def test_a_trace_costs_no_privacy_whatever_z_is(rounds: int, z: Any) -> None:
     """The plan's certificate, recomputed; z by the plain formulas from the weights of every epoch."""
     plan = planned_on(a_trace(), rounds, z)

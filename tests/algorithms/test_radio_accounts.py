@@ -59,6 +59,7 @@ def counted(run: Result) -> Any:
 
 @pytest.mark.one_in(9)
 @pytest.mark.parametrize("case", [(case,) for case in CASES])
+@pytest.mark.slow
 def test_an_untouched_run_is_kept_and_costs_what_the_budget_says(case: Any) -> None:
     """The certificate is that without a radio, in every realisation of the channel."""
     plan, run = made(case[0] if isinstance(case[0], tuple) else case)

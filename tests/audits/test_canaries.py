@@ -125,6 +125,7 @@ def test_the_eavesdropper_is_left_with_noise_and_the_shift(batch: int | None) ->
 
 
 @pytest.mark.parametrize("batch", [None, 4])
+@pytest.mark.slow
 def test_what_is_left_to_the_auditor_is_the_noise_itself(batch: int | None) -> None:
     """With a ball that binds, too, where nothing is linear: the draws that the engine made, to rounding."""
     problem = softmax(batch=batch, ball=0.05)

@@ -62,6 +62,7 @@ QUICK |= {"last epoch at 30 %", "first noise once more"}
         *(pytest.param(name, MANY, marks=pytest.mark.slow) for name in CONTROLS),
     ],
 )
+@pytest.mark.slow
 def test_noise_that_is_not_as_claimed_is_caught(name: str, count: int) -> None:
     fault, check = CONTROLS[name]
     gathered = attacked(claimed(), fault(claimed()), bowls(5), count * RUNS)
@@ -70,6 +71,7 @@ def test_noise_that_is_not_as_claimed_is_caught(name: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.slow
 def test_gradients_at_the_own_point_sold_as_mixed_are_caught(count: int) -> None:
     algorithm, problem = claimed_of_records(), softmax()
     actual = faults.own_point_sold_as_mixed(algorithm)
@@ -80,6 +82,7 @@ def test_gradients_at_the_own_point_sold_as_mixed_are_caught(count: int) -> None
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["noise by the sign of the gradient", "sign in the last bit"])
+@pytest.mark.slow
 def test_records_are_looked_at_as_closely(name: str) -> None:
     """The gradient's sign is that of all other records too: canaries alone seldom decide it."""
     algorithm = claimed_of_records()

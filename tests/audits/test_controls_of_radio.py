@@ -81,6 +81,7 @@ def test_an_honest_run_over_a_radio_is_not_accused(system: tuple[Any, ...]) -> N
     assert falsified_by(gathered, algorithm) == set()
 
 
+@pytest.mark.slow
 def test_receivers_and_pairs_attack_over_a_radio() -> None:
     found = audited(plain, 1000.0)
     assert found.verdict == "not falsified"
@@ -242,6 +243,7 @@ def test_a_run_with_other_functions_is_promised_nothing(name: str) -> None:
     assert "proved" in found.basis
 
 
+@pytest.mark.slow
 def test_the_account_refuses_a_draw_in_a_repetition() -> None:
     run = mc.run(honest("own-slot", "none", 2, None), problem())
     assert mc.certify(run).verdict == "kept"
@@ -333,6 +335,7 @@ def test_a_method_that_breaks_a_rule_does_not_pass_for_one_that_promises(change:
         pytest.param(Radio(recentre_every=2), marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_a_method_that_keeps_the_rules_passes(radio: Radio) -> None:
     check_algorithm(power_controlled.METHOD, radio=radio)
 
@@ -351,6 +354,7 @@ def careless_account(ledger: LedgerTables) -> tuple[Releases, ...]:
     ("account", "words"),
     [(power_controlled.account, "mixing2"), (careless_account, "given all that was sent before")],
 )
+@pytest.mark.slow
 def test_a_method_that_repeats_with_fresh_noise_does_not_pass(account: Any, words: str) -> None:
     """The account refuses a draw in a round that should send what is public; one that does not look is found out."""
 

@@ -29,6 +29,7 @@ MEMORIES = ("mped2fl", "ped2fl", "dwfl")  # whose promise about records counts o
     "variant",
     [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in methods.VARIANTS],
 )
+@pytest.mark.slow
 def test_an_audit_comes_near_to_the_promise_and_not_above(variant: str) -> None:
     report = audit(methods.of_nodes(variant), bowls(5), runs=RUNS)
     assert (report.verdict, report.targets) == ("not falsified", (0, 1, 2, 3, 4))
@@ -85,6 +86,7 @@ def test_only_algorithm_1_is_taken_for_algorithm_1() -> None:
         assert not carries_out(other, system_of(other.plan), claims)
 
 
+@pytest.mark.slow
 def test_a_promise_for_every_adversary_is_shown() -> None:
     report = audit(methods.of_nodes("decor"), bowls(5), runs=20)
     assert [promise.against for promise in report.weaker] == ["eavesdropper and one node", "eavesdropper"]

@@ -56,6 +56,7 @@ def changed(at: tuple[int, ...], values: Any) -> Following:
     return following._replace(noise=noise)
 
 
+@pytest.mark.slow
 def test_noise_as_claimed_is_not_accused_and_probabilities_are_those_of_chance() -> None:
     """Over many systems the smallest of all tests is as small as chance makes it, and no smaller."""
     found = [looked_at(honest(seed), seed) for seed in range(60)]

@@ -131,6 +131,7 @@ def channels(algorithm: Algorithm) -> list[RadioAir]:
     return found
 
 
+@pytest.mark.slow
 def test_pilots_of_a_radio_are_as_loud_as_the_loudest_node_has_room_for() -> None:
     problem, algorithm = over_radio("own-slot")
     power = algorithm.setup.network.power

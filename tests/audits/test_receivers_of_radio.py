@@ -97,6 +97,7 @@ def deviations(found: FloatArray, shift: FloatArray, one: Attacked) -> FloatArra
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SYSTEMS]
 )
+@pytest.mark.slow
 def test_readings_are_white_and_as_far_apart_as_the_diagnostic_says(name: str, observers: tuple[int, ...]) -> None:
     one = attacked(name)
     found, shift = readings(one, seen_by(one, observers))
@@ -144,6 +145,7 @@ def test_what_is_not_heard_is_not_used() -> None:
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", QUICK)
+@pytest.mark.slow
 def test_published_models_alone_are_as_far_apart_as_their_covariance_says(name: str) -> None:
     one = attacked(name)
     half_way = canaries.plant(canaries.half_way(one.planted, 400), one.algorithm)

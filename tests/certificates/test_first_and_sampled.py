@@ -52,6 +52,7 @@ def run_of(method: str, seed: int = 0, sampling: bool = False, shares: bool = Tr
     ("method", "sampling"),
     [(method, sampling) for method in METHODS for sampling in (True, False)],
 )
+@pytest.mark.slow
 def test_an_untouched_run_is_kept_and_costs_its_budget(method: str, sampling: bool) -> None:
     found = certify(run_of(method, sampling=sampling))
     assert found.verdict == "kept"
@@ -132,6 +133,7 @@ SAMPLED_EDITS: dict[str, Edit] = {
 }
 
 
+@pytest.mark.slow
 def test_coins_count_where_examples_are_clipped_layer_by_layer() -> None:
     data = mc.datasets.logistic(examples=200, features=4, classes=3, seed=1).partition("iid", nodes=4)
     one = mc.Model(
@@ -273,6 +275,7 @@ def test_an_experiment_leads_to_the_same_releases(tmp_path: Path) -> None:
         certify_with_experiment(with_ledger(run, left_out))
 
 
+@pytest.mark.slow
 def test_amplification_for_batches_of_a_fixed_size_is_refused(tmp_path: Path) -> None:
     """The ledger of an honest run with coins, put in place of that of a run with fixed batches."""
     honest, fixed = from_file(tmp_path, "poisson"), from_file(tmp_path, "fixed")

@@ -403,6 +403,7 @@ def test_nothing_outside_is_looked_at_and_no_code_is_run(folder: Path, monkeypat
     assert "is not there" in " ".join(mc.certify(mc.load_run(folder / "loose")).not_compared)
 
 
+@pytest.mark.slow
 def test_data_that_is_not_at_hand_is_an_assumption(honest: Runs, tmp_path: Path) -> None:
     """All the rest is compared; where the data lies, one may say."""
     shutil.copytree(honest["own data"], tmp_path / "away" / "far" / "own")

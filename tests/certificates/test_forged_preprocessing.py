@@ -114,6 +114,7 @@ def test_tables_alone_show_none_of_it(folder: Path) -> None:
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("problem", ["", OWN_MODULE], ids=["softmax", "own module"])
+@pytest.mark.slow
 def test_with_experiment_and_data_at_hand_all_of_it_shows(folder: Path, problem: str, edit: str) -> None:
     run = run_of(folder, privacy=SHARES, problem=problem)
     assert certify_with_experiment(run).verdict == "kept"
@@ -124,6 +125,7 @@ def test_with_experiment_and_data_at_hand_all_of_it_shows(folder: Path, problem:
         certify_with_experiment(forged(run, EDITS[edit]))
 
 
+@pytest.mark.slow
 def test_without_the_data_what_follows_from_sizes_shows_and_sizes_are_named_as_trusted(folder: Path) -> None:
     run = run_of(folder, FROM_FILE, SHARES)
     nowhere = Rebuilder(data=folder / "elsewhere")
@@ -173,6 +175,7 @@ def two_sets() -> tuple[np.ndarray, np.ndarray]:
     return rows, other
 
 
+@pytest.mark.slow
 def test_a_map_fitted_on_the_records_is_caught_by_its_hash(
     two_sets: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", HONEST)
+@pytest.mark.slow
 def test_an_honest_run_over_a_radio_is_accepted(honest: Path, name: str) -> None:
     done = command("certify", str(honest / name))
     assert done.code == 0, done.err

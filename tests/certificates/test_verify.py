@@ -107,6 +107,7 @@ def test_whatever_is_left_out_or_added_is_found(values: dict[str, Any]) -> None:
         assert differences(archived | {"delta": odd}, values)
 
 
+@pytest.mark.slow
 def test_other_tiers_say_what_they_are(tmp_path: Path) -> None:
     """Each with its words; none of them reads like a certificate."""
     problem, said = quadratic(), {}

@@ -134,6 +134,7 @@ def ours() -> tuple[Algorithm, mc.Quadratic]:
     return mc.power_controlled(plan), problem
 
 
+@pytest.mark.slow
 def test_receiver_noise_is_fresh_in_every_epoch_and_changes_no_promise() -> None:
     algorithm, problem = ours()
     noisy = changed(algorithm, channel=Air(two_way().gains, receiver_noise=np.full(NODES, 0.5)))

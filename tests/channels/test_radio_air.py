@@ -67,6 +67,7 @@ ANALOG = list(product(("aligned", "own-slot", "referenced"), ("none", "iid", "ja
 
 @pytest.mark.one_in(33)
 @pytest.mark.parametrize(("access", "fading", "dim", "dense_from"), ANALOG)
+@pytest.mark.slow
 def test_what_is_delivered_is_the_matrix_form(
     access: str, fading: str, dim: int, dense_from: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +125,7 @@ def test_digital_access_has_no_noise_and_rounds_to_so_many_bits() -> None:
     assert 0.01 < off < 2 * np.abs(values).max() / 7
 
 
+@pytest.mark.slow
 def test_halves_hear_each_other_only() -> None:
     one = channel(access="referenced", fading="iid", duplex="half", hold_below=0.0)
     weights = one.weights(np.arange(1, EPOCHS + 1))
@@ -142,6 +144,7 @@ def test_a_receiver_that_hears_too_little_keeps_its_own() -> None:
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("access", ["aligned", "own-slot", "referenced"])
+@pytest.mark.slow
 def test_the_units_of_models_decide_nothing(access: str) -> None:
     """Models and noise a thousand times as large are sent a thousand times as softly; who is heard stays the same."""
     weights = []
@@ -156,6 +159,7 @@ def test_the_units_of_models_decide_nothing(access: str) -> None:
     assert 0 < np.count_nonzero(of_links == 0) < of_links.size  # some hold, and not all
 
 
+@pytest.mark.slow
 def test_gains_are_those_of_the_epoch_and_the_two_directions_fade_alike() -> None:
     one = channel(access="own-slot", fading="jakes", speed_mps=30.0, **PERFECT)
     together, apart = one.weights(np.arange(1, EPOCHS + 1)), [one.weights(np.array([t]))[0] for t in (5, 1, 3)]
@@ -167,6 +171,7 @@ def test_gains_are_those_of_the_epoch_and_the_two_directions_fade_alike() -> Non
     assert all(pair[i, j] == pair[j, i] for i, j in pair)
 
 
+@pytest.mark.slow
 def test_impairments_do_what_they_are_for() -> None:
     honest = channel(access="aligned", **PERFECT).weights(np.array([1]))[0]
     wrong = channel(access="aligned", compensation_error=0.1, **PERFECT).weights(np.array([1]))[0]
@@ -178,6 +183,7 @@ def test_impairments_do_what_they_are_for() -> None:
     assert np.abs(turned.sum(axis=1) - 1).max() > 0.01
 
 
+@pytest.mark.slow
 def test_an_error_of_calibration_stays_and_one_of_compensation_is_new() -> None:
     epochs = np.arange(1, EPOCHS + 1)
     lasting = channel(access="own-slot", calibration_error=0.1, **PERFECT).weights(epochs).sum(axis=2)
@@ -208,6 +214,7 @@ def a_trace(steps: int = 3) -> ChannelTrace:
 
 @pytest.mark.one_in(10)
 @pytest.mark.parametrize(("access", "dense_from"), TRACED)
+@pytest.mark.slow
 def test_a_trace_is_played_back_step_by_step(access: str, dense_from: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights by the plain formula, from gains[t - 1][from, to], in both rounds alike, and from the first again."""
     monkeypatch.setattr(radio_links, "_DENSE_FROM", dense_from)

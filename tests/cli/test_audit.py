@@ -109,6 +109,7 @@ def test_a_broken_promise_exits_1(call: Call, monkeypatch: pytest.MonkeyPatch) -
     assert "hint:" in done.err
 
 
+@pytest.mark.slow
 def test_the_experiment_of_a_finished_run_is_audited(call: Call, folder: Path) -> None:
     """With what was set on the command line, and with data from a file, of which a run keeps the name."""
     rng = np.random.default_rng(3)

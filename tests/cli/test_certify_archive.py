@@ -90,6 +90,7 @@ def test_a_folder_may_be_renamed_and_lose_its_key(certify: Call, folder: Path) -
     assert certify("ours.html", "moved").code == 0
 
 
+@pytest.mark.slow
 def test_any_change_of_page_certificate_or_folder_is_told(certify: Call, folder: Path) -> None:
     assert certify("ours", "--page", "ours.html").code == 0
     page = (folder / "ours.html").read_text()

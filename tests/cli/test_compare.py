@@ -22,6 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_the_table_has_intervals_and_differences(folder: Path) -> None:
     done = run("compare", "ours", "rival", "--metric", "published_distance", cwd=folder)
     assert done.returncode == 0, done.stderr

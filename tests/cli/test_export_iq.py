@@ -95,6 +95,7 @@ def export(folder: Path, *arguments: object) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_the_recording_is_what_the_run_sent(folder: Path) -> None:
     told = export(folder, "tiny", "--node", 2, "--epochs", "2-4", "--seed", 9, "--out", "kept/here")
     assert told["data"] == "kept/here/tiny-node-2-epochs-2-4.sigmf-data"

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import murmurcast as mc
 from tests import commands
 
@@ -12,6 +14,7 @@ def words(text: str) -> list[str]:
     return [line for line in (" ".join(line.split()) for line in text.splitlines()) if line]
 
 
+@pytest.mark.slow
 def test_print_shows_the_tables_of_the_command(tmp_path: Path) -> None:
     for name in EXAMPLES:
         (tmp_path / "my.toml").write_text(commands.run("plan", "--example", name).stdout)

@@ -69,6 +69,7 @@ def same(one: Result, other: Result) -> None:
             np.testing.assert_allclose(one.metrics[name], other.metrics[name], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("processes", "method"), [(2, "power-controlled"), (3, "private-frost")])
 def test_processes_give_the_bits_of_one(processes: int, method: str, place: Path) -> None:
     words = ("--set", f"algorithm.name={method}")
@@ -174,6 +175,7 @@ def workers_of(process: "subprocess.Popen[str]") -> list[int]:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes as Linux lists them")
 @pytest.mark.parametrize("victim", [pytest.param(0, marks=pytest.mark.slow), 1])
+@pytest.mark.slow
 def test_a_killed_process_ends_all_and_the_run_goes_on(victim: int, place: Path) -> None:
     out = place / f"killed-{victim}"
     with started(place, "--out", str(out), "--processes", "2") as process:
@@ -207,6 +209,7 @@ def stopped(place: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(process.args, process.returncode, out, errors)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_a_checkpoint(stopped: subprocess.CompletedProcess[str], place: Path) -> None:
     assert stopped.returncode == 130, stopped
     assert "--resume" in stopped.stderr
@@ -255,6 +258,7 @@ def test_processes_that_were_given_different_runs_are_refused(place: Path) -> No
     assert all("different experiments, data or settings" in refused(one) for one in ended), ended
 
 
+@pytest.mark.slow
 def test_processes_that_would_go_on_from_different_epochs_are_refused(
     stopped: subprocess.CompletedProcess[str], place: Path
 ) -> None:
@@ -267,6 +271,7 @@ def test_processes_that_would_go_on_from_different_epochs_are_refused(
 
 
 @pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.slow
 def test_two_processes_with_one_id_are_refused(size: int, place: Path) -> None:
     """With one that is missing, all wait for it; with all there, one too many comes."""
     words = ("--out", f"twice-{size}", "--connect-within", "5")
@@ -297,6 +302,7 @@ def method(plan: mc.Plan):
 """
 
 
+@pytest.mark.slow
 def test_nobody_leaves_while_the_run_is_saved(place: Path) -> None:
     """JAX ends all processes of which some have left and others have not, after a while."""
     (place / "slow_save.py").write_text(SLOW_SAVE)
@@ -306,6 +312,7 @@ def test_nobody_leaves_while_the_run_is_saved(place: Path) -> None:
     assert [(place / f"left-{number}").read_text() for number in (0, 1)] == ["True", "True"]
 
 
+@pytest.mark.slow
 def test_what_only_the_first_process_meets_is_said_once_and_at_once(place: Path) -> None:
     (place / "taken").mkdir()
     with locked(place / "taken"):
@@ -320,11 +327,13 @@ def test_what_only_the_first_process_meets_is_said_once_and_at_once(place: Path)
         (("--processes", "2", "--set", "algorithm.name=central-dp"), "does not run over several processes"),
     ],
 )
+@pytest.mark.slow
 def test_what_does_not_fit_is_refused_and_leaves_no_folder(words: tuple[str, ...], message: str, place: Path) -> None:
     assert message in refused(run("run", "few.toml", "--out", "corrected", *words, cwd=place))
     assert not (place / "corrected").exists()  # so that the corrected command finds it free
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_never_answers_is_given_up(place: Path) -> None:
     """Nobody listens at the discard port of this machine, and the time to wait is ours to set."""
     words = ("--coordinator", "127.0.0.1:9", "--process-id", "1", "--num-processes", "2", "--connect-within", "3")

@@ -53,6 +53,7 @@ def test_page_plots_and_values_are_kept(ranked: tuple[Path, str]) -> None:
     assert "Against eavesdropper and one node" in page
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_from_what_is_done(ranked: tuple[Path, str]) -> None:
     folder, _ = ranked
     before = {path: path.stat().st_mtime_ns for path in (folder / "rankings" / "tiny" / "scores").glob("*.json")}

@@ -46,6 +46,7 @@ def line(text: str, heading: str) -> str:
     return found.removeprefix(heading).strip()
 
 
+@pytest.mark.slow
 def test_a_line_says_what_the_radio_took(folder: Path) -> None:
     """5 slots of (2 + 64)/0.8 symbols at 1 MHz, 12 epochs; 66 symbols a node and epoch at 0.1 W."""
     shown = (folder / "radio.txt").read_text()
@@ -104,6 +105,7 @@ def test_compare_has_columns_for_time_and_energy(folder: Path) -> None:
     assert not {"radio", "air_seconds", "joules"} & set(alone)
 
 
+@pytest.mark.slow
 def test_a_page_is_made_and_the_run_is_certified(folder: Path) -> None:
     done = run("report", "runs/plain", "runs/radio", "-o", "page.html", cwd=folder)
     assert done.returncode == 0, done.stderr

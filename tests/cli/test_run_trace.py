@@ -95,6 +95,7 @@ def test_without_the_file_it_is_said_what_was_not_compared(folder: Path, tmp_pat
     assert "its trace has SHA-256" in altered.stderr
 
 
+@pytest.mark.slow
 def test_a_trace_that_is_too_short_is_refused_before_training(folder: Path) -> None:
     words = refused(run("run", "my.toml", "--set", "radio.repeat=false", "--out", "runs/short", cwd=folder))
     assert f"the channel ends with epoch {STEPS}, and epoch {EPOCHS} is asked for" in words

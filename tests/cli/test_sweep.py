@@ -28,6 +28,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, done.stdout
 
 
+@pytest.mark.slow
 def test_one_table_says_what_was_varied_reached_and_what_it_costs(swept: tuple[Path, str]) -> None:
     folder, shown = swept
     lines = [line.split() for line in shown.splitlines() if "dp-dsgd" in line or "power-controlled" in line]
@@ -66,6 +67,7 @@ def test_json_is_one_object_and_nothing_is_run_again(swept: tuple[Path, str]) ->
     assert (values["failures"], values["missing"]) == ([], [])
 
 
+@pytest.mark.slow
 def test_compare_and_report_take_a_sweep(swept: tuple[Path, str]) -> None:
     folder, _ = swept
     done = commands.run("compare", "sweeps/tiny", "--figure", "against.svg", cwd=folder)
@@ -119,6 +121,7 @@ def test_refusals_say_what_is_wrong_and_keep_nothing(tmp_path: Path, words: tupl
     assert not (tmp_path / "sweeps").exists()
 
 
+@pytest.mark.slow
 def test_points_that_cannot_be_planned_are_reported_and_the_others_kept(tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(TINY)
     words = ("--grid", "privacy.clip=1.0,1e-30", "--workers", "1")

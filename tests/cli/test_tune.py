@@ -45,6 +45,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, done.stdout
 
 
+@pytest.mark.slow
 def test_the_table_says_what_was_tried_on_what_and_what_it_cost(tuned: tuple[Path, str]) -> None:
     _, shown = tuned
     assert "Tried on digits" in shown
@@ -71,6 +72,7 @@ def test_the_choice_stands_in_a_copy_with_its_origin_and_all_comments(tuned: tup
     assert values["data"] == tomllib.loads(TINY)["data"]
 
 
+@pytest.mark.slow
 def test_a_run_of_the_copy_is_certified_with_the_origin(tuned: tuple[Path, str]) -> None:
     folder, _ = tuned
     rng = np.random.default_rng(0)
@@ -105,6 +107,7 @@ def test_the_same_command_repeats_nothing_and_says_the_same(tuned: tuple[Path, s
     assert values["as_in_file"]["step"] == 0.3
 
 
+@pytest.mark.slow
 def test_what_is_set_goes_into_the_copy_and_paths_follow_it(tuned: tuple[Path, str]) -> None:
     folder, _ = tuned
     (folder / "elsewhere").mkdir()

@@ -48,6 +48,7 @@ def test_certify_says_it_too_and_asks_how_settings_were_chosen(folder: Path) -> 
 
 
 @pytest.mark.usefixtures("printed")
+@pytest.mark.slow
 def test_compare_shows_an_epsilon_beside_published_models_only(folder: Path) -> None:
     own = run("compare", "runs/digits", cwd=folder)
     published = run("compare", "runs/digits", "--metric", "published_accuracy", cwd=folder)
@@ -58,6 +59,7 @@ def test_compare_shows_an_epsilon_beside_published_models_only(folder: Path) -> 
     assert "epsilon" not in rows[0]
 
 
+@pytest.mark.slow
 def test_a_run_that_protects_nobody_is_warned_about(folder: Path) -> None:
     sets = ("--set", "privacy.epsilon=5000", "--set", "privacy.delta=0.5", "--set", "schedule.epochs=2", "--seeds", "1")
     done = run("run", "digits.toml", *sets, "--out", "runs/empty", cwd=folder)

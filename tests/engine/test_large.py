@@ -87,6 +87,7 @@ def test_it_is_what_the_compiled_loop_does(name: str, options: dict[str, Any], m
         pytest.param({"clipping": "node"}, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_examples_come_from_one_pool(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     problem = digits(**options)
     made = algorithm(problem, unit="node" if "clipping" in options else "record")
@@ -128,6 +129,7 @@ def published(made: Algorithm, problem: Problem) -> FloatArray:
     return np.asarray(mc.run(made, problem, seeds=(1, 2)).published)
 
 
+@pytest.mark.slow
 def test_neither_blocks_nor_threads_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = digits(batch=8)
     made = algorithm(problem)
@@ -149,6 +151,7 @@ def test_algorithm_1_needs_two_models_of_every_node() -> None:
     assert large.copies_of_models(algorithm(problem, "orthogonal"), problem, np.float32) == 3
 
 
+@pytest.mark.slow
 def test_hubs_go_in_blocks_of_their_own_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = quadratic()
     made = algorithm(problem)
@@ -179,6 +182,7 @@ def test_a_view_sees_what_is_written() -> None:
     np.testing.assert_array_equal(np.asarray(made.view), made.array)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = digits(batch=8)
     made = algorithm(problem)
@@ -198,6 +202,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: pyt
     np.testing.assert_array_equal(resumed.metrics["own_loss"], whole.metrics["own_loss"])
 
 
+@pytest.mark.slow
 def test_of_many_nodes_a_sample_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = digits()
     made = algorithm(problem)

@@ -56,6 +56,7 @@ def ours(problem: mc.Quadratic) -> Algorithm:
     ],
     ids=["power-controlled", "frost", "push-pull"],
 )
+@pytest.mark.slow
 def test_nodes_stepped_one_by_one_are_the_run(make: Any) -> None:
     begin = np.random.default_rng(4).standard_normal((NODES, DIM))
     random = mc.Quadratic.random(NODES, DIM, seed=1)

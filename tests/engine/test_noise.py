@@ -50,6 +50,7 @@ def test_noise_is_standard_normal_and_a_wrong_scale_is_rejected(dtype: str) -> N
         assert not is_standard_normal(0.95 * one)
 
 
+@pytest.mark.slow
 def test_receivers_noise_is_normal_of_variance_one_and_the_same_in_both_precisions() -> None:
     keys = noise.receiver_key(jnp.asarray(noise.roots((7,))), 3, 1)
     exact = np.asarray(noise.coarse_normal(noise.stream(keys, 200_000), 2, "float32"), np.float64)

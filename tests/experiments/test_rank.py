@@ -63,6 +63,7 @@ def at(ranking: Ranking, method: str, against: str = "everybody") -> Score:
     return score
 
 
+@pytest.mark.slow
 def test_methods_have_as_many_epochs_as_their_channel_uses_buy(found: Ranking) -> None:
     one, two = at(found, "power-controlled"), at(found, "private-gradient-tracking")
     assert (one.uses_per_epoch, one.epochs) == (1, 6)
@@ -94,6 +95,7 @@ def test_what_cannot_run_and_what_promises_nothing_is_left_out_with_a_reason(fou
     assert found.as_dict()["statement"] == NOT_PAID
 
 
+@pytest.mark.slow
 def test_unprotected_methods_stand_apart_when_asked_for() -> None:
     ranking = mc.rank(experiment(), options(methods=("dsgd", "dp-dsgd"), unprotected=True))
     assert [score.method for score in ranking.table("everybody", 2.0, 6)] == ["dp-dsgd"]
@@ -123,6 +125,7 @@ def test_a_node_with_few_records_holds_out_its_last() -> None:
     assert with_validation(replace(problem, data=data)).data.sizes[:2].tolist() == [1, 2]
 
 
+@pytest.mark.slow
 def test_settings_do_not_depend_on_the_test_part(monkeypatch: pytest.MonkeyPatch, found: Ranking) -> None:
     build = mc.Experiment.build_problem
 

@@ -148,6 +148,7 @@ def test_the_plan_says_what_it_chose(tmp_path: Path) -> None:
     assert found["disagreement_left"]["by_epoch"] <= 0.2 < found["disagreement_left"]["by_round"]
 
 
+@pytest.mark.slow
 def test_such_a_run_is_certified_and_audited(tmp_path: Path) -> None:
     path = written(tmp_path, "uses = 40\naccelerated = true")
     out = tmp_path / "run"

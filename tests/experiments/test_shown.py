@@ -32,6 +32,7 @@ def shown(folder: Path) -> tuple[float | None, str]:
     return row["epsilon"], by_command
 
 
+@pytest.mark.slow
 def test_tables_that_only_the_plan_gives_away_have_no_epsilon(folder: Path) -> None:
     epsilon, page = shown(folder)
     assert epsilon == pytest.approx(3.0, rel=1e-6)

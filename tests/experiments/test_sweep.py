@@ -92,6 +92,7 @@ def test_one_labelled_data_set_and_a_tidy_table(swept: mc.Sweep) -> None:
     pd.testing.assert_frame_equal(swept.to_frame(), table, check_dtype=False)
 
 
+@pytest.mark.slow
 def test_what_is_done_is_never_run_again_and_a_grid_can_grow(swept: mc.Sweep) -> None:
     before = written(swept.folder)
     seen: list[str] = []

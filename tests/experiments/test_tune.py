@@ -323,6 +323,7 @@ def test_a_public_set_that_does_not_fit_is_refused(text: str, public: str, said:
         tuned(text, public)
 
 
+@pytest.mark.slow
 def test_what_the_file_fixes_is_not_searched() -> None:
     free = TEXT.replace('kind = "softmax"', 'kind = "softmax"\nclipping = "none"')
     free = free.replace('unit = "record"', 'unit = "node"')

@@ -92,6 +92,7 @@ def experiment(nodes: int, noise: float) -> str:
     """
 
 
+@pytest.mark.slow
 def test_the_command_says_it_on_stderr_and_json_stays_json(tmp_path: Path) -> None:
     # So much noise that every alpha is at its maximum: the plan takes no time although such plans usually do.
     (tmp_path / "my.toml").write_text(experiment(6_000, 1e9))

@@ -25,6 +25,7 @@ def planned(of: mc.SoftmaxRegression, z: Any = "perron", epochs: int = 30, **opt
 
 
 @pytest.mark.parametrize("z", ["perron", "recursive"])
+@pytest.mark.slow
 def test_the_budget_is_met_with_less_noise_than_a_fixed_batch_needs(z: Any) -> None:
     made, fixed = planned(problem(sampling="poisson"), z), planned(problem(), z)
     assert made.certificate.epsilon.max() <= 1.0

@@ -51,6 +51,7 @@ def test_a_plan_is_a_setup_with_more() -> None:
     assert "both gains" in raised.value.hint
 
 
+@pytest.mark.slow
 def test_methods_that_need_no_plan_take_either() -> None:
     problem = mc.Quadratic.random(NODES, 3)
     plan = mc.plan(two_way(), problem, mc.Budget(epsilon=2.0), mc.Schedule(epochs=9))

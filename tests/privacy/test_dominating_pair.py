@@ -127,6 +127,7 @@ def dropping(place: int, value: float, rate: float, room: int, std: float, x: fl
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.slow
 def test_records_that_find_no_room_are_counted(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All outcomes of all coins: the real mechanism, which leaves the last out, keeps what is said of it."""
     monkeypatch.setattr(sampling, "OVERFLOW_SHARE", 0.5)

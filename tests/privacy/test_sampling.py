@@ -71,6 +71,7 @@ def test_budgets_are_met_to_a_millionth(budget: float, before: float, overflow: 
     assert budget * (1 - 2e-6) <= met <= budget
 
 
+@pytest.mark.slow
 def test_room_sets_the_limit_where_it_runs_out_before_the_budget() -> None:
     """Overflow costs more than its share of delta from some epsilon on, which is below the budget."""
     shares = (Part(0.2, 0.5, 4),)

@@ -11,6 +11,7 @@ from murmurcast.problems.losses import LOSSES, named_loss, outputs_for
 OUTPUTS = jnp.asarray([0.3, -2.0, 1.5])
 
 
+@pytest.mark.slow
 def test_cross_entropy_and_its_slope() -> None:
     loss = LOSSES["cross-entropy"].of
     for target in range(3):

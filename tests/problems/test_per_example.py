@@ -35,6 +35,7 @@ def problem_of(module: Any, **options: Any) -> mc.Model:
 @pytest.mark.one_in(5)
 @pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-5), ("float64", 1e-10)])
 @pytest.mark.parametrize("name", MODULES)
+@pytest.mark.slow
 def test_sums_are_those_of_single_gradients(
     name: str, precision: str, tolerance: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -55,6 +56,7 @@ def test_sums_are_those_of_single_gradients(
 
 @pytest.mark.parametrize("clipping", ["layer", "none"])
 @pytest.mark.parametrize("name", ["closed form", "autodiff"])
+@pytest.mark.slow
 def test_layers_are_clipped_one_by_one(name: str, clipping: Clipping) -> None:
     problem = problem_of(MODULES[name], clipping=clipping, clip=0.2)
     point = problem.start(jax.random.key(5))
@@ -120,6 +122,7 @@ def test_no_example_and_no_node_passes_the_clip(name: str, clipping: Clipping) -
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("clipping", ["example", "layer"])
+@pytest.mark.slow
 def test_tiny_errors_that_meet_huge_activations_are_not_lost(bias: bool, clipping: Clipping) -> None:
     """The square of such an error is 0 in float32, and its product with the activation is longer than the clip."""
     features, limit, passed = np.zeros((1, 64)), 0.1, []
@@ -151,6 +154,7 @@ def test_an_example_that_is_not_finite_counts_as_nothing() -> None:
     np.testing.assert_allclose(less, np.asarray(whole) * 3 / 5, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_blocks() -> None:
     """What a gradient needs besides data and models does not grow with the number of examples."""
     needed = []

@@ -64,6 +64,7 @@ def test_room_is_fixed_beforehand_and_hardly_ever_runs_out() -> None:
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["softmax", "ridge", "model"])
+@pytest.mark.slow
 def test_a_gradient_is_the_clipped_sum_of_those_who_joined_over_the_expected_number(kind: str) -> None:
     one: Any = problem(sampling="poisson")
     if kind == "ridge":
@@ -112,6 +113,7 @@ def test_shapes_do_not_tell_how_many_joined() -> None:
     np.testing.assert_array_equal(one.examples_per_node, BATCH)
 
 
+@pytest.mark.slow
 def test_a_batch_of_everything_is_the_full_gradient() -> None:
     data = logistic(examples=90, features=5, classes=3, seed=4).partition("iid", nodes=3)
     full = SoftmaxRegression(data=data, clip=0.3)

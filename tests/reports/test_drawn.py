@@ -30,6 +30,7 @@ def figures() -> list[Figure]:
     ]
 
 
+@pytest.mark.slow
 def test_every_plot_shows_itself_at_the_size_it_is_meant() -> None:
     for figure in figures():
         assert isinstance(figure, Drawn)
@@ -39,6 +40,7 @@ def test_every_plot_shows_itself_at_the_size_it_is_meant() -> None:
         assert meant == {"width": round(96 * width), "height": round(96 * height)}
 
 
+@pytest.mark.slow
 def test_the_picture_is_sharp_and_not_empty(tmp_path: Path) -> None:
     picture, meant = mc.figures.network_figure(asymmetric_network(7, nodes=5))._repr_png_()  # type: ignore[attr-defined]
     (tmp_path / "n.png").write_bytes(picture)
@@ -47,6 +49,7 @@ def test_the_picture_is_sharp_and_not_empty(tmp_path: Path) -> None:
     assert np.unique(pixels.reshape(-1, pixels.shape[2]), axis=0).shape[0] > 50
 
 
+@pytest.mark.slow
 def test_no_backend_is_chosen_and_no_window_opened() -> None:
     """pyplot chooses a backend when it is imported: nothing here imports it."""
     code = (

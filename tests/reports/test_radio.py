@@ -37,6 +37,7 @@ def test_axes_are_those_that_runs_have() -> None:
     np.testing.assert_allclose(found, 1e3 * own_slot().metrics["joules"].mean("node"))
 
 
+@pytest.mark.slow
 def test_titles_have_units_and_say_what_is_counted() -> None:
     assert cost_axes.title([own_slot()], "air_seconds") == "time on the air, s"
     assert cost_axes.title([aligned()], "air_seconds") == "time, s (on the air and computing)"

@@ -18,6 +18,7 @@ from tests.reports.sweeps import sweep, with_failure
 METRIC = "published_loss"
 
 
+@pytest.mark.slow
 def test_lines_are_means_and_bands_over_seeds() -> None:
     found = sweep()
     shown = view(found, METRIC)
@@ -135,6 +136,7 @@ def test_the_page_shows_points_promises_and_what_failed() -> None:
     assert 'id="chart-axis-0-0"' in text
 
 
+@pytest.mark.slow
 def test_no_two_curves_of_a_page_look_the_same() -> None:
     text = page.page_of(sweep(steps=(0.05, 0.1), seeds=2))
     specs = re.findall(r'<script type="application/json">(.*?)</script>', text)

@@ -23,6 +23,7 @@ def test_both_have_the_same_budget_uses_data_and_network() -> None:
         assert ours.schedule.epochs == diffusion.schedule.epochs == uses
 
 
+@pytest.mark.slow
 def test_exact_diffusion_leads_clearly_where_data_is_unequal_and_uses_are_few(duel: Duel) -> None:
     for result in (duel.ours, duel.diffusion):
         assert result.info["privacy"]["epsilon"] == pytest.approx(3.0)

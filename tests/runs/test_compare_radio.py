@@ -7,6 +7,7 @@ import murmurcast as mc
 from tests.runs.over_radio import aligned, own_slot, plain
 
 
+@pytest.mark.slow
 def test_time_and_energy_up_to_the_target() -> None:
     run = own_slot()
     used = run.radio

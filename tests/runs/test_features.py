@@ -76,6 +76,7 @@ def test_a_run_with_features_is_certified_and_says_what_it_assumes(folder: Path)
     assert len(list((folder / "kept").iterdir())) == 1  # certify builds the data anew, from the cache
 
 
+@pytest.mark.slow
 def test_a_ledger_that_names_other_features_than_its_experiment_is_refused() -> None:
     run = make_run(with_maps('["hog"]'))
     mc.certify(run)
@@ -95,6 +96,7 @@ def test_a_ledger_that_names_other_features_than_its_experiment_is_refused() -> 
         mc.certify(with_ledger(run, silent))
 
 
+@pytest.mark.slow
 def test_a_map_of_ones_own_is_printed_with_the_promise_and_never_run_by_certify(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -201,6 +203,7 @@ def sites(folder: Path, **overrides: Any) -> Experiment:
     )
 
 
+@pytest.mark.slow
 def test_names_of_nodes_go_from_the_column_to_tables_and_report(folder: Path) -> None:
     sites(folder)
     done = call("run", folder / "sites.toml", "--out", folder / "run", folder=folder)
@@ -222,6 +225,7 @@ def test_names_in_the_file_give_the_order_and_must_be_those_of_the_column(folder
         sites(folder, network__names='["port", "mill", "barn"]').build(folder)
 
 
+@pytest.mark.slow
 def test_names_of_a_graph_are_kept_and_must_not_contradict_the_data(folder: Path) -> None:
     import networkx as nx
 

@@ -45,6 +45,7 @@ def test_the_table_is_what_pandas_would_have_written(labelled: Labelled) -> None
     assert labelled.to_csv() == theirs.encode()
 
 
+@pytest.mark.slow
 def test_a_real_run_goes_through_unchanged() -> None:
     problem = mc.Quadratic.random(NODES, 3)
     setup = mc.Setup(network=two_way(), problem=problem, budget=mc.Budget(epsilon=1.0), schedule=mc.Schedule(epochs=3))

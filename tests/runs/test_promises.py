@@ -70,6 +70,7 @@ def test_exchanged_parts_lose_the_promise(plan: mc.Plan, problem: mc.Quadratic, 
     assert "proved for" in record.why_nothing(altered, problem)
 
 
+@pytest.mark.slow
 def test_run_and_certify_say_so(plan: mc.Plan, problem: mc.Quadratic) -> None:
     honest = mc.power_controlled(plan)
     says_nothing(changed(honest, send=loud), problem, because="proved for")
@@ -146,6 +147,7 @@ def test_the_engine_leaves_proved_problems_to_their_own_clip(problem: mc.Quadrat
     assert not engine_clip(unclipped).bounds
 
 
+@pytest.mark.slow
 def test_records_are_not_promised_to_a_class_that_clips_by_itself() -> None:
     class Mine(mc.SoftmaxRegression):
         """Could do anything."""

@@ -76,6 +76,7 @@ def test_one_record_with_a_label_of_its_own_is_refused_before_anything_is_sent(f
         problem_of(folder / "odd.csv", labels=["no", "yes"])
 
 
+@pytest.mark.slow
 def test_what_is_promised_nothing_may_read_its_labels(folder: Path) -> None:
     problem = problem_of(folder / "my.csv")
     for algorithm in (mc.noiseless(plan_of(problem)), mc.local_only(plan_of(problem))):
@@ -91,6 +92,7 @@ def test_an_audit_of_a_promise_needs_them_too(folder: Path) -> None:
         mc.audit(mc.power_controlled(plan_of(problem)), problem, runs=10)
 
 
+@pytest.mark.slow
 def test_assumptions_go_with_the_run_and_certify_lists_them(folder: Path) -> None:
     problem = problem_of(folder / "my.csv", "shards", labels=["no", "yes", "perhaps"])
     ran = mc.run(mc.power_controlled(plan_of(problem)), problem)
@@ -100,6 +102,7 @@ def test_assumptions_go_with_the_run_and_certify_lists_them(folder: Path) -> Non
     assert set(said) <= set(mc.certify(ran).assumptions)
 
 
+@pytest.mark.slow
 def test_a_model_of_ones_own_is_an_assumption(folder: Path) -> None:
     data = mc.datasets.load(folder / "my.csv", labels=["no", "yes"]).partition("iid", nodes=NODES)
     problem = mc.Model(
@@ -177,6 +180,7 @@ def test_a_record_outside_the_list_ends_a_command_with_2(folder: Path) -> None:
         assert "very rare" not in refused.err + refused.out
 
 
+@pytest.mark.slow
 def test_ledger_and_experiment_must_say_the_same(folder: Path) -> None:
     assert call("run", "my.toml", "--out", "made", folder=folder).code == 0
     ran = mc.load_run(folder / "made")

@@ -53,6 +53,7 @@ def test_own_slots_by_hand() -> None:
     assert used.access_in_words == "own-slot, half duplex"
 
 
+@pytest.mark.slow
 def test_rounds_computing_and_circuits_by_hand() -> None:
     """Two rounds of one slot; circuits take power while something is on the air, a gradient its own energy."""
     used = aligned().radio

@@ -19,6 +19,7 @@ def planned(clip: float, features: float = 1.0) -> tuple[mc.Algorithm, mc.Softma
     return mc.power_controlled(plan), problem
 
 
+@pytest.mark.slow
 def test_a_clip_below_float32_is_refused_with_the_way_out() -> None:
     with pytest.raises(mc.Error, match="clip is 1e-24, and float32 can clip 650 parameters to") as refused:
         mc.run(*planned(1e-24))
@@ -26,6 +27,7 @@ def test_a_clip_below_float32_is_refused_with_the_way_out() -> None:
     assert mc.run(*planned(1e-24), precision="float64").info["precision"] == "float64"
 
 
+@pytest.mark.slow
 def test_the_same_clip_is_refused_where_features_are_large() -> None:
     assert mc.run(*planned(1e-13)).info["privacy"]["epsilon"] is not None
     with pytest.raises(mc.Error, match="clip is 1e-13"):

@@ -68,6 +68,7 @@ def problem_of(module: Any) -> mc.Model:
     [Linen(), lambda key: Nnx(nnx.Rngs(key)), mlp, stacked(eqx.nn.Dropout(0.5, inference=True))],
     ids=["linen", "nnx", "equinox", "dropout at rest"],
 )
+@pytest.mark.slow
 def test_gradients_are_those_of_single_examples(module: Any) -> None:
     problem = problem_of(module)
     point, mine = problem.start(jax.random.key(5)), node_data(problem, int(np.argmin(DATA.sizes)))

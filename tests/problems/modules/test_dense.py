@@ -16,6 +16,7 @@ RNG = np.random.default_rng(2)
 
 @pytest.mark.parametrize("activation", ["tanh", "relu", "gelu", "sigmoid"])
 @pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.slow
 def test_norms_and_products_are_those_of_written_out_gradients(activation: str, bias: bool) -> None:
     with jax.enable_x64(True):
         stack = DenseStack((6, 5, 4, 3), activation, bias)
@@ -35,6 +36,7 @@ def test_norms_and_products_are_those_of_written_out_gradients(activation: str, 
             np.testing.assert_allclose(ravel(layer.total(scale)), np.asarray(scale) @ flat, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_softmax_is_the_problem_of_that_name() -> None:
     data = mc.datasets.digits().partition("quantity", 4, seed=1)
     module = mc.Model(data=data, module=mc.modules.softmax(64, 10), loss="cross-entropy", clip=0.3, l2=0.1)

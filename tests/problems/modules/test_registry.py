@@ -19,6 +19,7 @@ def build(name: str, **options: Any) -> Any:
     return registry.build(name, DIGITS, options, 0)
 
 
+@pytest.mark.slow
 def test_shipped_modules_fit_the_data() -> None:
     sizes = {
         name: sum(leaf.size for leaf in jax.tree.leaves(build(name).initialise(jax.random.key(0)))) for name in SHIPPED
@@ -84,6 +85,7 @@ def test_what_is_no_module_is_said(name: str, options: dict[str, Any], words: st
     assert hint in raised.value.hint
 
 
+@pytest.mark.slow
 def test_a_module_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A function of the data's shape and options, or a module as it stands; a file that fails says why."""
     (tmp_path / "nets_of_mine.py").write_text(
