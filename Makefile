@@ -34,10 +34,10 @@ choose: $(READY)
 # makes of the tests is kept, because every process needs all of it.
 APART := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
-# Most tests spend their time compiling programs that then run for a moment. Where bits are compared, or programs run for
-# longer, they are compiled as for users; so are those of the slow tests.
+# Most tests spend their time compiling programs that then run for a moment. Where bits are compared, or a clip to its last
+# digits, or programs run for longer, they are compiled as for users; so are those of the slow tests.
 QUICKLY := XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
-AS_USERS := tests/engine tests/problems tests/runs tests/recorded
+AS_USERS := tests/engine tests/problems/test_per_example.py tests/runs/test_run.py tests/runs/test_variants.py tests/recorded
 
 test: $(READY)
 	$(QUICKLY) $(APART) $(AS_USERS:%=--ignore=%)

@@ -49,6 +49,7 @@ def mixed(by: Mixer, said: Any) -> Any:
 NETWORKS = {"two-way": two_way(), "one-way": one_way(), "rank one": rank_one(3), "random": asymmetric_network(8)}
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("access", get_args(Access))
 @pytest.mark.parametrize("weights", get_args(Weights))

@@ -105,7 +105,6 @@ def test_further_rounds_tell_observers_more_than_a_mixture_of_all_rounds() -> No
     assert found[1:].sum() > first_only[1:].sum()
 
 
-@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("access", "fading"), [("aligned", "iid"), ("own-slot", "iid"), ("referenced", "none")])
 @pytest.mark.slow
 def test_weights_and_noise_are_those_that_the_channel_delivers(access: str, fading: str) -> None:

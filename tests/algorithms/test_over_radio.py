@@ -105,7 +105,6 @@ RADIOS = [
 RADIOS.sort(key=lambda radio: radio != ("own-slot", "iid", 2))  # which has most to it: the one that is always tried
 
 
-@pytest.mark.one_in(len(RADIOS))
 @pytest.mark.parametrize(("access", "fading", "rounds"), RADIOS)
 @pytest.mark.slow
 def test_without_noise_a_run_is_the_weights_applied(access: Any, fading: Any, rounds: int) -> None:
@@ -169,7 +168,6 @@ def test_noise_follows_the_step_so_that_the_certificate_is_the_budget(z: Any) ->
         np.testing.assert_allclose(followed, np.broadcast_to(followed[:1], followed.shape))
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.slow
 def test_power_per_symbol_stays_within_its_budget(rounds: int) -> None:
@@ -224,7 +222,6 @@ def planned_on(trace: mc.ChannelTrace, rounds: int = 1, z: Any = None, **setting
     return mc.plan(network, problem(), mc.Budget(epsilon=2.0), schedule, radio=radio, z=z)
 
 
-@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("rounds", "z"), [(1, None), (2, "recursive")])
 @pytest.mark.slow
 def test_a_trace_costs_no_privacy_whatever_z_is(rounds: int, z: Any) -> None:

@@ -57,7 +57,6 @@ def counted(run: Result) -> Any:
     return mu_of(only)
 
 
-@pytest.mark.one_in(9)
 @pytest.mark.parametrize("case", [(case,) for case in CASES])
 @pytest.mark.slow
 def test_an_untouched_run_is_kept_and_costs_what_the_budget_says(case: Any) -> None:
@@ -124,7 +123,7 @@ EDITS: dict[str, tuple[Case, Any]] = {
 }
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edited_ledger_is_caught(name: str) -> None:
     case, edit = EDITS[name]

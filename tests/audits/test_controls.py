@@ -54,7 +54,6 @@ QUICK = {"node 3 without noise", "two nodes share noise", "noise by the sign of 
 QUICK |= {"last epoch at 30 %", "first noise once more"}
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("name", "count"),
     [
@@ -80,7 +79,6 @@ def test_gradients_at_the_own_point_sold_as_mixed_are_caught(count: int) -> None
         assert [check.name for check in found if check.refutes] == ["where gradients are taken"]
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["noise by the sign of the gradient", "sign in the last bit"])
 @pytest.mark.slow
 def test_records_are_looked_at_as_closely(name: str) -> None:

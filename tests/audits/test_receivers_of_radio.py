@@ -92,7 +92,6 @@ def deviations(found: FloatArray, shift: FloatArray, one: Attacked) -> FloatArra
     return np.append(off.ravel(), np.abs(white.mean(axis=1)) * np.sqrt(count))
 
 
-@pytest.mark.one_in(4)
 @pytest.mark.parametrize("observers", [(0,), (2, 4)], ids=str)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SYSTEMS]
@@ -120,7 +119,7 @@ def test_an_own_slot_neighbour_learns_nearly_what_is_certified() -> None:
     assert learnt[0] > learnt[1]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", QUICK)
 def test_their_own_signals_in_every_round_are_subtracted(name: str) -> None:
     one = attacked(name)
@@ -143,7 +142,6 @@ def test_what_is_not_heard_is_not_used() -> None:
     np.testing.assert_array_equal(plain.received[0], other.received[0])
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", QUICK)
 @pytest.mark.slow
 def test_published_models_alone_are_as_far_apart_as_their_covariance_says(name: str) -> None:

@@ -124,7 +124,7 @@ def folder(honest: Runs, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(16)
 @pytest.mark.parametrize("name", HONEST)
 def test_an_honest_run_is_accepted(honest: Runs, name: str) -> None:
     done = command("certify", str(honest[name]))
@@ -371,7 +371,7 @@ def test_a_forged_folder_is_refused(folder: Path, name: str) -> None:
     refused(folder / "ours")
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("of", "name"), OF_OTHERS)
 def test_a_forged_folder_of_another_kind_is_refused(honest: Runs, tmp_path: Path, of: str, name: str) -> None:
     shutil.copytree(honest[of], tmp_path / of)

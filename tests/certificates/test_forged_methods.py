@@ -59,6 +59,7 @@ FORGED = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", FORGED)
 def test_what_is_divided_by_follows_from_the_weights(name: str) -> None:
     """A larger divisor makes data count less, and the promise with it."""

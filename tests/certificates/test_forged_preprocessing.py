@@ -111,7 +111,6 @@ def test_tables_alone_show_none_of_it(folder: Path) -> None:
     assert certify(forged(run, rarer_coins)).epsilon.max() < 0.9 * certify(run).epsilon.max()
 
 
-@pytest.mark.one_in(6)
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("problem", ["", OWN_MODULE], ids=["softmax", "own module"])
 @pytest.mark.slow

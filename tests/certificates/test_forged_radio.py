@@ -48,7 +48,6 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", HONEST)
 @pytest.mark.slow
 def test_an_honest_run_over_a_radio_is_accepted(honest: Path, name: str) -> None:
@@ -207,8 +206,8 @@ def forged(honest: Path, place: Path, case: Case) -> Path:
     return place / "run"
 
 
-@pytest.mark.one_in(16)
 @pytest.mark.parametrize("name", FORGED)
+@pytest.mark.slow
 def test_a_forged_folder_is_refused_by_its_own_contradiction(honest: Path, tmp_path: Path, name: str) -> None:
     case = FORGED[name]
     folder = forged(honest, tmp_path, case)
@@ -216,8 +215,8 @@ def test_a_forged_folder_is_refused_by_its_own_contradiction(honest: Path, tmp_p
     assert case.says in refused(folder)
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("name", [*OTHER_RUNS, *(pytest.param(name, marks=pytest.mark.slow) for name in FORGED)])
+@pytest.mark.parametrize("name", [*OTHER_RUNS, *FORGED])
+@pytest.mark.slow
 def test_a_forged_folder_is_refused_beside_its_experiment(honest: Path, tmp_path: Path, name: str) -> None:
     case = (FORGED | OTHER_RUNS)[name]
     folder = forged(honest, tmp_path, case)

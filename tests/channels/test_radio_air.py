@@ -65,7 +65,6 @@ def parameters(values: Any, dim: int) -> FloatArray:
 ANALOG = list(product(("aligned", "own-slot", "referenced"), ("none", "iid", "jakes"), (4, 5), (0.0, 2.0)))
 
 
-@pytest.mark.one_in(33)
 @pytest.mark.parametrize(("access", "fading", "dim", "dense_from"), ANALOG)
 @pytest.mark.slow
 def test_what_is_delivered_is_the_matrix_form(
@@ -142,7 +141,6 @@ def test_a_receiver_that_hears_too_little_keeps_its_own() -> None:
     np.testing.assert_array_equal(one.weights(np.array([1, 2])), np.broadcast_to(np.eye(NODES), (2, NODES, NODES)))
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("access", ["aligned", "own-slot", "referenced"])
 @pytest.mark.slow
 def test_the_units_of_models_decide_nothing(access: str) -> None:
@@ -212,7 +210,6 @@ def a_trace(steps: int = 3) -> ChannelTrace:
     return ChannelTrace(gains=gains)
 
 
-@pytest.mark.one_in(10)
 @pytest.mark.parametrize(("access", "dense_from"), TRACED)
 @pytest.mark.slow
 def test_a_trace_is_played_back_step_by_step(access: str, dense_from: float, monkeypatch: pytest.MonkeyPatch) -> None:

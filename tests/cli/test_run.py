@@ -399,7 +399,6 @@ def test_two_processes_do_not_write_to_one_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "mine" / ".lock").exists()
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("step", "words"), [("1e20", "diverged by epoch 1"), ("4000.0", "far worse than they began")])
 @pytest.mark.slow
 def test_steps_that_are_too_long_are_not_passed_over(tmp_path: Path, step: str, words: str) -> None:

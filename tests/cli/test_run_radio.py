@@ -59,6 +59,7 @@ def test_a_line_says_what_the_radio_took(folder: Path) -> None:
     assert f"at most {loudest:.3g} in any" in line(shown, "Power")
 
 
+@pytest.mark.slow
 def test_without_a_radio_nothing_is_said_of_one(folder: Path) -> None:
     shown = (folder / "plain.txt").read_text()
     assert "Radio" not in shown

@@ -88,6 +88,7 @@ def test_compare_and_report_take_a_sweep(swept: tuple[Path, str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_bad_input_of_compare_is_refused(swept: tuple[Path, str]) -> None:
     folder, _ = swept
     arguments = ("compare", "sweeps/tiny", "--figure", "e.png", "--against", "privacy.epsilom")

@@ -125,7 +125,6 @@ def dropping(place: int, value: float, rate: float, room: int, std: float, x: fl
     return float(total)
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.slow
 def test_records_that_find_no_room_are_counted(place: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,6 @@ def problem_of(module: Any, **options: Any) -> mc.Model:
     return mc.Model(data=data, module=module, loss="cross-entropy", **({"clip": 0.3, "l2": 0.1} | options))
 
 
-@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-5), ("float64", 1e-10)])
 @pytest.mark.parametrize("name", MODULES)
 @pytest.mark.slow

@@ -62,7 +62,6 @@ def test_room_is_fixed_beforehand_and_hardly_ever_runs_out() -> None:
     assert sampling(30, np.array([30, 30])).overflow == 0
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["softmax", "ridge", "model"])
 @pytest.mark.slow
 def test_a_gradient_is_the_clipped_sum_of_those_who_joined_over_the_expected_number(kind: str) -> None:

@@ -44,6 +44,7 @@ def shown(name: str) -> str:
 EVERY = ("network", "plan", "run", "comparison", "certificate", "certified", "sweep")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", EVERY)
 def test_it_is_one_part_of_a_page_that_runs_nothing(name: str) -> None:
     text = shown(name)

@@ -35,6 +35,7 @@ def test_exact_diffusion_leads_clearly_where_data_is_unequal_and_uses_are_few(du
     assert gap > 4 * error
 
 
+@pytest.mark.slow
 def test_table_curves_and_words_are_of_the_runs(duel: Duel) -> None:
     [finding] = unequal_data.findings((duel,))
     [row] = unequal_data.table((duel,)).rows
@@ -47,6 +48,7 @@ def test_table_curves_and_words_are_of_the_runs(duel: Duel) -> None:
     np.testing.assert_allclose(columns[-1, [0, 3]], [40, end], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_who_does_not_lead_clearly_is_not_said_to(duel: Duel) -> None:
     [finding] = unequal_data.findings((duel._replace(diffusion=duel.ours),))
     assert "neither leads clearly" in finding.text

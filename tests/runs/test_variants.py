@@ -25,7 +25,7 @@ def made(name: str, step: float, epsilon: float) -> Algorithm:
     return method.make(mc.Setup(network=NETWORK, problem=PROBLEM, budget=budget, schedule=schedule))
 
 
-@pytest.mark.one_in(9)
+@pytest.mark.one_in(18)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_second_setting_gives_what_a_run_of_its_own_gives(name: str) -> None:
     train = trainer(PROBLEM, SEEDS)

@@ -59,6 +59,7 @@ def test_the_optimum_is_the_vertex(theta: float) -> None:
     assert found.near.is_alone
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("grown", [0.5, 0.9, 0.999, 1.0, 1.0001, 1.01, 1.2, 3.0])
 def test_where_a_program_begins_changes_nothing(grown: float) -> None:
     network = geometric(500)

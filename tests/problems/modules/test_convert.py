@@ -62,7 +62,6 @@ def problem_of(module: Any) -> mc.Model:
     return mc.Model(data=DATA, module=module, loss="cross-entropy", clip=0.3, l2=0.1)
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "module",
     [Linen(), lambda key: Nnx(nnx.Rngs(key)), mlp, stacked(eqx.nn.Dropout(0.5, inference=True))],
