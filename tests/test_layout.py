@@ -135,6 +135,19 @@ def lines_of_code(path: Path) -> int:
     return sum(bool(line) and not line.startswith("#") and place not in prose for place, line in lines)
 
 
+SAYS_NOTHING = {"found", "held", "made", "told"}  # as names: a name says what the thing is
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_names_say_what_things_are(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        for part in ("id", "arg", "attr", "name"):
+            name = getattr(node, part, None)
+            assert not isinstance(name, str) or name.strip("_").lower() not in SAYS_NOTHING, (
+                f"line {getattr(node, 'lineno', '?')}: {name}"
+            )
+
+
 def test_there_is_as_much_test_as_source() -> None:
     source, tests = (
         sum(lines_of_code(path) for path in folder.rglob("*.py") if "reproduction" not in path.parts)

@@ -15,32 +15,32 @@ from numpy.typing import ArrayLike, NDArray
 from murmurcast.errors import Error
 
 FloatArray = NDArray[np.float64]
-Made = TypeVar("Made")
+Class = TypeVar("Class")
 _SMALLEST_SHARE = 1e-12
 _SHORT = 3  # letters of a word in which one wrong letter is much
 _ALIKE = 0.7  # how much of a word must be right before another is offered: a bad guess is worse than a list
 
 
-def by_name(made: type[Made]) -> type[Made]:
+def by_name(cls: type[Class]) -> type[Class]:
     """A class whose arguments are given by name; anything else is an error that shows how, not a TypeError."""
-    plain: Any = made.__init__
+    plain: Any = cls.__init__
     known = dict(list(inspect.signature(plain).parameters.items())[1:])  # the first is the object itself
     needed = [name for name, parameter in known.items() if parameter.default is inspect.Parameter.empty]
 
     @functools.wraps(plain)
-    def init(self: Made, *unnamed: Any, **named: Any) -> None:
+    def init(self: Class, *unnamed: Any, **named: Any) -> None:
         if unnamed:
-            example = f"{made.__name__}({next(iter(known))}=...)"
-            raise Error(f"{made.__name__} takes its arguments by name", hint=f"write {example}")
+            example = f"{cls.__name__}({next(iter(known))}=...)"
+            raise Error(f"{cls.__name__} takes its arguments by name", hint=f"write {example}")
         for name in named.keys() - known.keys():
-            raise Error(f"{made.__name__} has no argument {name}", hint=nearest(name, known))
+            raise Error(f"{cls.__name__} has no argument {name}", hint=nearest(name, known))
         for name in needed:
             if name not in named:
-                raise Error(f"{made.__name__} needs {name}", hint=f"write {made.__name__}({name}=..., ...)")
+                raise Error(f"{cls.__name__} needs {name}", hint=f"write {cls.__name__}({name}=..., ...)")
         plain(self, **named)
 
-    made.__init__ = init  # type: ignore[method-assign, assignment]
-    return made
+    cls.__init__ = init  # type: ignore[method-assign, assignment]
+    return cls
 
 
 def instance(expected: type, **values: object) -> None:
@@ -56,11 +56,11 @@ def instance(expected: type, **values: object) -> None:
 def _array(name: str, value: ArrayLike) -> FloatArray:
     wrong = Error(f"{name} must be numeric", hint=f"give {name} as a number or a list of numbers")
     try:
-        found = np.asarray(value)
-        numbers = np.asarray(found, dtype=np.float64)
+        array = np.asarray(value)
+        numbers = np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError):
         raise wrong from None
-    if found.dtype.kind in "SU":  # NumPy reads "2", and whoever computes with it would not
+    if array.dtype.kind in "SU":  # NumPy reads "2", and whoever computes with it would not
         raise wrong
     return numbers
 

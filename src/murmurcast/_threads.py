@@ -15,14 +15,14 @@ _SMALL = 300  # rows: from here on a second thread is worth waiting for
 
 Item_contra = TypeVar("Item_contra", contravariant=True)
 Item = TypeVar("Item")
-Found = TypeVar("Found")
-Found_co = TypeVar("Found_co", covariant=True)
+Outcome = TypeVar("Outcome")
+Outcome_co = TypeVar("Outcome_co", covariant=True)
 
 
-class Work(Protocol[Item_contra, Found_co]):
+class Work(Protocol[Item_contra, Outcome_co]):
     """Does one piece of work, independent of all others."""
 
-    def __call__(self, item: Item_contra, /) -> Found_co:
+    def __call__(self, item: Item_contra, /) -> Outcome_co:
         """What comes of this piece."""
         ...
 
@@ -39,13 +39,13 @@ def threads_for(size: int) -> AbstractContextManager[None]:
     return one_blas_thread() if size <= _SMALL else nullcontext()
 
 
-def side_by_side(work: Work[Item, Found], items: Iterable[Item]) -> Iterator[Found]:
+def side_by_side(work: Work[Item, Outcome], items: Iterable[Item]) -> Iterator[Outcome]:
     """What comes of every piece, in order, as many at once as there are cores, each on one BLAS thread."""
     with one_blas_thread(), ThreadPoolExecutor(_cores()) as pool:
         yield from pool.map(work, items)
 
 
-def over_cores(work: Work[Item, Found], items: Sequence[Item]) -> list[Found]:
+def over_cores(work: Work[Item, Outcome], items: Sequence[Item]) -> list[Outcome]:
     """What comes of every piece, in order, as many at once as there are cores: for work that leaves Python's lock."""
     if len(items) < 2 or _cores() < 2:
         return [work(item) for item in items]

@@ -64,15 +64,15 @@ def check_algorithm(method: Method | Make, *, network: Network | None = None, ra
     gains = np.array(_GAINS) * (1.0 if radio is None else _PATH_LOSS)
     on = network or Network(gains=gains, power=np.array([1.0, 2.0, 0.5, 1.5, 0.8]))
     problem = Quadratic.random(on.nodes, _DIM, seed=1, ball=_RADIUS if tried.projects else None)
-    made = [tried.make(_setup(tried, on, problem, epsilon, radio)) for epsilon in (1.0, 5.0)]
-    for algorithm in made:
+    algorithms = [tried.make(_setup(tried, on, problem, epsilon, radio)) for epsilon in (1.0, 5.0)]
+    for algorithm in algorithms:
         _require(isinstance(algorithm, Algorithm), f"it makes {type(algorithm).__name__}", "return an Algorithm")
         _check_tables(algorithm)
         check.require_fitting(algorithm, problem, problem.test_data(), np.float32)
         _check_pure(algorithm, problem)
         _check_releases(algorithm)
-    _check_account(tried, made, problem)
-    for algorithm in made:
+    _check_account(tried, algorithms, problem)
+    for algorithm in algorithms:
         _check_costs(algorithm)
 
 
@@ -167,11 +167,11 @@ def _entry(table: Any, epoch: int) -> Any:
 
 def _drawn(algorithm: Algorithm, number: int, epoch: int) -> dict[str, jax.Array]:
     gains = algorithm.setup.network.gains
-    found = {}
+    normals = {}
     for place, (name, source) in enumerate(draws.sources(algorithm, number).items()):
         rng = np.random.default_rng([number, place, epoch])
-        found[name] = jnp.asarray(rng.standard_normal((*draws.owners(source.draw, gains), _DIM)))
-    return found
+        normals[name] = jnp.asarray(rng.standard_normal((*draws.owners(source.draw, gains), _DIM)))
+    return normals
 
 
 def _check_releases(algorithm: Algorithm) -> None:
@@ -206,10 +206,12 @@ def _check_costs(algorithm: Algorithm) -> None:
     )
 
 
-def _check_account(method: Method, made: list[Algorithm], problem: Quadratic) -> None:
+def _check_account(method: Method, algorithms: list[Algorithm], problem: Quadratic) -> None:
     """The account makes of each run's ledger what that run promised, though another was made after it."""
     if isinstance(method.account, str):
-        _require(not any(one.releases for one in made), "it promises something, and has no account", "bring an account")
+        _require(
+            not any(one.releases for one in algorithms), "it promises something, and has no account", "bring an account"
+        )
         return
     account = method.account
     _require(
@@ -217,7 +219,7 @@ def _check_account(method: Method, made: list[Algorithm], problem: Quadratic) ->
         "the account has more to ask than the ledger: it is closed over something else",
         "make it a plain function of a module, of the ledger alone",
     )
-    for algorithm in made:
+    for algorithm in algorithms:
         result = run(algorithm, problem, options=RunOptions(evaluate_every=_EPOCHS))
         recomputed = account(read(result))
         _compare(recomputed, algorithm.releases)
@@ -234,11 +236,11 @@ def _is_noticed(account: Account, result: Result, table: Hashable, before: tuple
     """Whether an account finds another cost, or refuses, where a table has half its numbers."""
     halved = result.ledger.assign({table: result.ledger[table] / 2})
     try:
-        found = account(read(replace(result, ledger=halved)))
+        recomputed = account(read(replace(result, ledger=halved)))
     except Error:
         return True
-    return len(found) != len(before) or not all(
-        np.array_equal(one.ratio, other.ratio) for one, other in zip(found, before, strict=True)
+    return len(recomputed) != len(before) or not all(
+        np.array_equal(one.ratio, other.ratio) for one, other in zip(recomputed, before, strict=True)
     )
 
 
@@ -248,9 +250,9 @@ def _compare(recomputed: tuple[Releases, ...], promised: tuple[Releases, ...]) -
         "the account finds other laws or adversaries than were promised",
         "let both name the same, the strongest adversary first",
     )
-    for found, said in zip(recomputed, promised, strict=True):
+    for computed, said in zip(recomputed, promised, strict=True):
         _require(
-            np.allclose(found.ratio, said.ratio, rtol=TOLERANCE, atol=0),
+            np.allclose(computed.ratio, said.ratio, rtol=TOLERANCE, atol=0),
             f"against {said.against} the account finds other ratios in the ledger than were promised",
             "work them out from the ledger's tables: what moves in epoch t is hidden by the noise of what is sent next",
         )

@@ -77,12 +77,12 @@ def audits(gathered: Gathered, runs: int) -> Iterator[Gathered]:
     for start in range(0, gathered.canaries.signs.shape[1], runs):
         these = slice(start, start + runs)
         signals = gathered.following.of_runs(these)
-        held = gathered.held
+        held = gathered.published_models
         yield gathered._replace(
             canaries=gathered.canaries.of_runs(list(range(start, start + runs))),
             following=signals,
             heard=tuple(one._replace(readings=one.readings[:, these]) for one in gathered.heard),
-            held=None if held is None else held._replace(readings=held.readings[:, these]),
+            published_models=None if held is None else held._replace(readings=held.readings[:, these]),
         )
 
 

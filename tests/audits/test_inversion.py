@@ -280,17 +280,17 @@ def demonstration() -> Inversion:
 def test_the_demonstration_shows_every_setting() -> None:
     shown = demonstration()
     assert [setting.name for setting in shown.settings] == ["noise off", "nominal", "certified"]
-    assert shown.held == (1, 10, 359)
+    assert shown.images_per_node == (1, 10, 359)
     assert shown.settings[2].epsilon == pytest.approx(1.0)
     assert np.isinf([setting.epsilon for setting in shown.settings[:2]]).all()
     assert shown.guess_error == pytest.approx(np.square(shown.guess - shown.original).mean())
-    for held in shown.held:
+    for held in shown.images_per_node:
         exact = shown.picture("noise off", held)
         np.testing.assert_allclose(exact.image, shown.original, atol=2e-3)
         assert exact.labels == (shown.label,)
         assert exact.beats_guessing
         assert shown.picture("certified", held).error > 0.85
-    errors = [shown.picture("nominal", held).error for held in shown.held]
+    errors = [shown.picture("nominal", held).error for held in shown.images_per_node]
     assert errors[0] < errors[1] < errors[2]
     assert errors[0] < 0.7 < 0.85 < errors[2]
 
@@ -347,8 +347,8 @@ def test_mnist() -> None:
     if not sources.cache_file(sources.MNIST).exists():
         pytest.skip("MNIST is not in the cache")
     shown = run_inversion(mnist())
-    assert shown.held == (1, 10, 15_000)
-    for held in shown.held:
+    assert shown.images_per_node == (1, 10, 15_000)
+    for held in shown.images_per_node:
         assert shown.picture("noise off", held).error < 1e-4
         assert shown.picture("certified", held).error > 0.98
     assert shown.picture("nominal", 1).error < shown.picture("nominal", 10).error < 0.9

@@ -7,7 +7,7 @@ from murmurcast.algorithms.base import Publish
 from murmurcast.algorithms.observed import system_of
 from murmurcast.algorithms.power_controlled import power_controlled
 from murmurcast.audits import canaries
-from murmurcast.audits.published import hold
+from murmurcast.audits.published import read_published
 from murmurcast.audits.transcript import transcripts
 from murmurcast.planning.schedule import Schedule
 from murmurcast.planning.setup import Budget
@@ -34,7 +34,8 @@ def test_readings_are_white_and_shifted_by_the_canaries(publish: Publish) -> Non
     quiet = canaries.planted(faults.noise_at(algorithm, 0.0))
     half_way = canaries.plant(canaries.half_way(planted, 1), algorithm)
     expected = transcripts(quiet, problem, (0,), "float64", prepare=half_way).published[0]
-    evidence = hold(algorithm, system_of(algorithm.plan), kept, expected).about(TARGET, float(planted.change[0]))
+    readings = read_published(algorithm, system_of(algorithm.plan), kept, expected)
+    evidence = readings.about(TARGET, float(planted.change[0]))
     assert 0.1 < evidence.mu < made.certificate.mu[TARGET]
     noise = evidence.readings - evidence.shift[:, None, None] / 2 * planted.signs[0]
     spread = np.cov(noise.reshape(len(noise), -1))

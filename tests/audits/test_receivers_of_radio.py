@@ -12,7 +12,7 @@ from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.observed import observe, system_of
 from murmurcast.audits import canaries
-from murmurcast.audits.published import hold
+from murmurcast.audits.published import read_published
 from murmurcast.audits.receivers import View, listen, view
 from murmurcast.audits.replay import replay
 from murmurcast.audits.symbols import as_numbers, as_symbols, turned
@@ -151,7 +151,7 @@ def test_published_models_alone_are_as_far_apart_as_their_covariance_says(name: 
         canaries.planted(one.algorithm), one.problem, range(RUNS, RUNS + 400), "float64", prepare=half_way
     )
     expected = again.published.mean(axis=0)
-    held = hold(one.algorithm, system_of(one.algorithm.plan), one.kept, expected)
+    held = read_published(one.algorithm, system_of(one.algorithm.plan), one.kept, expected)
     evidence = held.about(TARGET, float(one.planted.change[0]))
     found = evidence.readings[:, :, 2:]
     white = found - evidence.shift[:, None, None] * one.planted.signs[0][:, 2:] / 2

@@ -157,7 +157,7 @@ def test_a_ranking_that_was_stopped_goes_on_and_repeats_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Ranking
 ) -> None:
     trained: list[str] = []
-    work = ranking_file._found
+    work = ranking_file._score
 
     def counted(job: object, place: object) -> Score:
         score = work(job, place)  # type: ignore[arg-type]
@@ -166,7 +166,7 @@ def test_a_ranking_that_was_stopped_goes_on_and_repeats_nothing(
             raise KeyboardInterrupt
         return score
 
-    monkeypatch.setattr(ranking_file, "_found", counted)
+    monkeypatch.setattr(ranking_file, "_score", counted)
     with pytest.raises(KeyboardInterrupt):
         mc.rank(experiment(), options(folder=tmp_path))
     assert len(list((tmp_path / "scores").glob("*.json"))) == 1
@@ -193,7 +193,7 @@ def test_a_ranking_that_was_stopped_goes_on_and_repeats_nothing(
 def test_a_score_is_used_again_only_where_nothing_differs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Ranking, change: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(ranking_file, "_found", lambda *_: found.scores[0])
+    monkeypatch.setattr(ranking_file, "_score", lambda *_: found.scores[0])
     only: dict[str, Any] = {"methods": ("power-controlled",), "folder": tmp_path}
     plain: dict[str, Any] = {}
     for count, given in enumerate((plain, plain, change), start=1):

@@ -150,7 +150,7 @@ def test_a_foreign_file_is_written_over_and_an_own_one_is_used(tmp_path: Path, m
         found.append(score("power-controlled", 0.1 * len(found), trials=()))
         return found[-1]
 
-    monkeypatch.setattr(ranks, "_found", work)
+    monkeypatch.setattr(ranks, "_score", work)
     given = mc.RankOptions(epsilons=(2.0,), uses=(6,), methods=("power-controlled",), folder=tmp_path)
     experiment = parse(TEXT.encode(), "tiny.toml")
     assert mc.rank(experiment, given).scores == (found[0],)
@@ -170,7 +170,7 @@ def test_a_score_that_cannot_be_found_is_left_out_with_its_budget(monkeypatch: p
         return score("power-controlled", 0.5)
 
     told: list[tuple[int, int, str]] = []
-    monkeypatch.setattr(ranks, "_found", fail)
+    monkeypatch.setattr(ranks, "_score", fail)
     given = mc.RankOptions(
         epsilons=(1.0, 2.0), uses=(6,), methods=("power-controlled",), on_score=lambda *words: told.append(words)
     )

@@ -81,9 +81,9 @@ def test_the_rival_s_own_epsilon_is_the_label_only_with_matched_steps(plans: lis
 def test_a_claim_below_the_diagnostic_is_called_contradicted(
     plans: list[Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert [finding.held for finding in plan_tables.findings(plans)] == 6 * [None]
+    assert [finding.holds for finding in plan_tables.findings(plans)] == 6 * [None]
     monkeypatch.setattr(plan_tables, "worst", lambda *_: ((0, 1), 1e4))
-    assert plan_tables.findings(plans)[0].held is False
+    assert plan_tables.findings(plans)[0].holds is False
     assert "contradicts it" in plan_tables.findings(plans)[0].text
 
 

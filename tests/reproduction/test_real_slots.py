@@ -34,8 +34,8 @@ def test_slots_sendings_time_and_energy_of_the_papers_network() -> None:
 
 
 def test_of_one_use_against_four_nothing_remains_on_the_papers_network() -> None:
-    count, *others = real_slots.findings(*real_slots.found(made()))
-    assert count.held is False
+    count, *others = real_slots.findings(*real_slots.ways_and_duels(made()))
+    assert count.holds is False
     assert "1 against 4 takes full duplex" in count.text
     assert "takes 4 against 4 (half duplex 4, own slots 4), with 0.33 times the radiated energy" in count.text
     assert len(others) == 2
@@ -46,20 +46,20 @@ def test_on_a_tree_the_paper_s_count_can_be_had() -> None:
     ways = real_slots.ways(path, 100, 4)
     assert ways[0].possible
     assert real_slots.buildable(ways) is ways[0]
-    _, duels = real_slots.found(made())
+    _, duels = real_slots.ways_and_duels(made())
     count, *_ = real_slots.findings(ways, duels)
-    assert count.held is True
+    assert count.holds is True
     assert "no multicast" not in count.text
 
 
 def test_who_is_ahead_after_as_many_slots_is_computed() -> None:
-    ways, duels = real_slots.found(made(matched_mped2fl_1=0.7, published_mped2fl_2=0.65))
+    ways, duels = real_slots.ways_and_duels(made(matched_mped2fl_1=0.7, published_mped2fl_2=0.65))
     _, first, second = real_slots.findings(ways, duels)
-    assert first.held is True
+    assert first.holds is True
     assert "after 400 slots" in first.text
     assert "Algorithm 1 stands at 0.600, mPED2FL as published at 0.500" in first.text
     assert "at 0.700: there mPED2FL leads" in first.text
-    assert second.held is False
+    assert second.holds is False
     assert "there Algorithm 1 leads" in second.text
 
 

@@ -25,7 +25,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "report.html").write_text("page")
         (folder / writing.MARK).write_text(json.dumps(writing.as_dict(made)))
 
-    monkeypatch.setattr(module, "_made", make)
+    monkeypatch.setattr(module, "_reproduction", make)
     monkeypatch.setattr(writing, "write", write)
 
 

@@ -59,7 +59,7 @@ def runs(**ends: float) -> list[Run]:
 
 def test_the_paper_s_claim_is_judged_at_every_epoch_from_20_on() -> None:
     claim = run_tables.above_the_rival(runs(), 1)
-    assert claim.held
+    assert claim.holds
     assert "from epoch 20 to 100" in claim.text
     assert "0.600 (spread 0.016) against 0.500" in claim.text
     crossing = runs()
@@ -67,14 +67,14 @@ def test_the_paper_s_claim_is_judged_at_every_epoch_from_20_on() -> None:
     values = rival.result.metrics["own_accuracy"]
     values.loc[{"epoch": 50}] = 0.99  # at one epoch alone
     broken = run_tables.above_the_rival(crossing, 1)
-    assert broken.held is False
+    assert broken.holds is False
     assert "8 of 9 evaluated epochs" in broken.text
     assert "least at epoch 50" in broken.text
-    assert run_tables.above_the_rival(crossing, 2).held  # the other budget is not touched
+    assert run_tables.above_the_rival(crossing, 2).holds  # the other budget is not touched
     early = runs()
     run_tables.find(early, "published", RIVAL, 1).result.metrics["own_accuracy"].loc[{"epoch": 10}] = 0.99
     told = run_tables.above_the_rival(early, 1)
-    assert told.held  # before epoch 20 nothing is claimed, but it is told
+    assert told.holds  # before epoch 20 nothing is claimed, but it is told
     assert "Before that it does not at epoch 10." in told.text
     assert "Before that" not in claim.text
 
@@ -97,7 +97,7 @@ def test_the_first_line_says_what_must_be_said_first() -> None:
 )
 def test_a_lead_with_matched_steps_must_exceed_the_spread(rival: float, held: bool, words: str) -> None:
     finding = run_tables.matched(runs(matched_mped2fl_1=rival), 1)
-    assert finding.held is held
+    assert finding.holds is held
     assert words in finding.text
 
 
@@ -105,7 +105,7 @@ def test_channel_uses_are_compared_at_the_same_number() -> None:
     finding = run_tables.fewer_uses(runs(), 1)
     # After 100 uses the rival has come to epoch 25, between its evaluations at 20 and 30.
     expected = 0.5 * (1 - np.exp(-np.array([20, 30]) / 30)).mean() / (1 - np.exp(-100 / 30))
-    assert finding.held
+    assert finding.holds
     assert f"mPED2FL at {expected:.3f}" in finding.text
     assert "4 uses an epoch" in finding.text
 
@@ -116,24 +116,24 @@ def test_one_seed_tells_of_no_lead() -> None:
         for run in runs(matched_mped2fl_1=0.9)
     ]
     finding = run_tables.matched(alone, 1)
-    assert finding.held is False
+    assert finding.holds is False
     assert "neither leads clearly" in finding.text
 
 
 def test_the_price_of_the_promise_is_told_against_the_same_steps_and_the_best() -> None:
     finding = run_tables.certified(runs(certified_power_controlled_1=0.885, certified_noiseless_3=0.95), 1.0)
-    assert finding.held is None  # nobody claimed anything
+    assert finding.holds is None  # nobody claimed anything
     for words in ("reach 0.885", "without noise reach 0.900, 0.015 more", "more than 0.950", "reaches 0.800"):
         assert words in finding.text
 
 
 def test_power_is_judged_over_all_that_goes_on_air() -> None:
     made = runs()
-    assert run_tables.power(made).held is False
+    assert run_tables.power(made).holds is False
     assert "as published 9, matched steps 9, certified 9, certified, on features 9 times" in run_tables.power(made).text
     for run in made:
         run.result.metrics["loudest"] *= 0.1 if run.setting.algorithm != CENTRAL else 100.0
-    assert run_tables.power(made).held
+    assert run_tables.power(made).holds
     assert "stay within" in run_tables.power(made).text
 
 

@@ -161,10 +161,10 @@ def sensitivity(ledger: LedgerTables) -> FloatArray:
 
 def constant(ledger: LedgerTables, name: str) -> FloatArray:
     """[nodes] a table that is the same in all epochs, of numbers above 0."""
-    found = above_zero(ledger, name)
-    if len(found) > 1:
+    table = above_zero(ledger, name)
+    if len(table) > 1:
         ledger.refuse(f"has {name} that changes over epochs")
-    return found[0]
+    return table[0]
 
 
 def gains(ledger: LedgerTables, round_name: str) -> csr_array:
@@ -177,17 +177,17 @@ def law_of(ledger: LedgerTables) -> Law:
     """Of the noise that hides a vector of the model's size."""
     if ledger.noise_source == "secure":
         return Law("discrete gaussian", dim=int(ledger.number("dim")))
-    found = sampling_of(ledger)
-    return GAUSSIAN if found is None else Law("sampled gaussian", rates=found.rates, overflow=found.overflow)
+    sampling = sampling_of(ledger)
+    return GAUSSIAN if sampling is None else Law("sampled gaussian", rates=sampling.rates, overflow=sampling.overflow)
 
 
 def above_zero(ledger: LedgerTables, name: str, sends: FloatArray | None = None) -> FloatArray:
     """A table of numbers above 0, of all nodes that have not dropped out."""
-    found = ledger.table(name)
-    needed = np.ones(found.shape) if sends is None else row_of(sends, np.arange(1, len(found) + 1))
-    if not (found[needed > 0] > 0).all():
+    table = ledger.table(name)
+    needed = np.ones(table.shape) if sends is None else row_of(sends, np.arange(1, len(table) + 1))
+    if not (table[needed > 0] > 0).all():
         ledger.refuse(f"has a 0 in {name}")
-    return found
+    return table
 
 
 def require_row_stochastic(ledger: LedgerTables, amplitude: FloatArray, sends: FloatArray | None) -> None:
@@ -224,10 +224,10 @@ def by_epoch(ledger: LedgerTables, name: str) -> FloatArray:
 
 def loudest(ledger: LedgerTables, name: str) -> FloatArray:
     """[nodes] the largest amplitude of a node's signals, of a table that is the same in all epochs."""
-    found = ledger.table(name) if ledger.ndim(name) == 2 else ledger.link_table(name).max(axis=2)
-    if len(found) > 1 or not (found > 0).all():
+    amplitudes = ledger.table(name) if ledger.ndim(name) == 2 else ledger.link_table(name).max(axis=2)
+    if len(amplitudes) > 1 or not (amplitudes > 0).all():
         ledger.refuse(f"has a 0 in {name}, or changes it over epochs")
-    return np.asarray(found[0])
+    return np.asarray(amplitudes[0])
 
 
 def require_weights(ledger: LedgerTables, round_name: str, sums: Sums) -> csr_array:
@@ -271,10 +271,10 @@ def require_same(ledger: LedgerTables, name: str, other: str) -> None:
 
 def constant_or_zero(ledger: LedgerTables, name: str) -> FloatArray:
     """[nodes] a table that is the same in all epochs, of numbers of 0 or more."""
-    found = ledger.table(name)
-    if len(found) > 1:
+    table = ledger.table(name)
+    if len(table) > 1:
         ledger.refuse(f"has {name} that changes over epochs")
-    return found[0]
+    return table[0]
 
 
 def _places(owner: "NDArray[np.int64]", nodes: int) -> "NDArray[np.int64]":
@@ -287,10 +287,10 @@ def _entries(ledger: LedgerTables, name: str, owner: "NDArray[np.int64]", place:
     table = ledger.link_table(name)
     if len(table) > 1 or place.max() >= table.shape[2]:
         ledger.refuse(f"has a {name} that does not fit its links")
-    found = table[0, owner, place]
-    if not (found > 0).all():
+    entries = table[0, owner, place]
+    if not (entries > 0).all():
         ledger.refuse(f"has a 0 in {name}")
-    return np.asarray(found)
+    return np.asarray(entries)
 
 
 def require_z(ledger: LedgerTables, amplitude: FloatArray, starts: tuple[Z, ...]) -> None:

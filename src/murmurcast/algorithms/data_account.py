@@ -15,12 +15,12 @@ def records_per_person(ledger: "LedgerTables") -> int:
     """k, how many records are hidden together; 1 where the ledger does not say."""
     if not ledger.says("records_per_person"):
         return 1
-    found = ledger.number("records_per_person")
-    if found < 1 or found != np.floor(found):
-        ledger.refuse(f"has records_per_person {found:g}, expected a whole number of at least 1")
-    if found > 1 and ledger.text("unit") == "node":
-        ledger.refuse(f"hides {found:g} records of a person, and has unit node")
-    return int(found)
+    records = ledger.number("records_per_person")
+    if records < 1 or records != np.floor(records):
+        ledger.refuse(f"has records_per_person {records:g}, expected a whole number of at least 1")
+    if records > 1 and ledger.text("unit") == "node":
+        ledger.refuse(f"hides {records:g} records of a person, and has unit node")
+    return int(records)
 
 
 def mu_before(ledger: "LedgerTables") -> float:

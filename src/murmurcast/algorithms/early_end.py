@@ -91,8 +91,8 @@ def _with_drops(algorithm: Algorithm, drops: Mapping[int, int]) -> Algorithm:
 
         following = only.update(here, state, sent, heard, local)
         updated = following if isinstance(following, Updated) else Updated(following, {})
-        held = jax.tree.map(lambda new, old: jnp.where(here.sends > 0, new, old), updated.state, state)
-        return Updated(held, updated.info)
+        next_state = jax.tree.map(lambda new, old: jnp.where(here.sends > 0, new, old), updated.state, state)
+        return Updated(next_state, updated.info)
 
     words = ", ".join(f"node {node} after epoch {epoch}" for node, epoch in sorted(drops.items()))
     return algorithm._replace(
@@ -156,5 +156,5 @@ def _shared_out(algorithm: Algorithm, only: Round, amplitude: FloatArray, sends:
 def _with_table(receiving: Any, sends: FloatArray) -> Any:
     """The tables of what is received, with one more: 1 in the epochs in which a node takes part."""
     make: Any = NamedTuple  # of fields that only the run knows
-    made = make("Receiving", [(name, Any) for name in (*receiving._fields, "sends")])
-    return made(*receiving, without_repeats(sends))
+    receiving_type = make("Receiving", [(name, Any) for name in (*receiving._fields, "sends")])
+    return receiving_type(*receiving, without_repeats(sends))

@@ -110,8 +110,8 @@ def remembered(bandwidth: int) -> FloatArray:
     if bandwidth > _MAX_BANDWIDTH:
         raise Error(f"bandwidth is {bandwidth}, expected at most {_MAX_BANDWIDTH} epochs", hint="give a few, such as 4")
     lags = np.arange(1, bandwidth)
-    found = np.cumprod((2 * lags - 1) / (2 * lags))  # binomial(2k, k)/4^k
-    return np.asarray(found, np.float64) if len(found) else np.zeros(1)
+    coefficients = np.cumprod((2 * lags - 1) / (2 * lags))  # binomial(2k, k)/4^k
+    return np.asarray(coefficients, np.float64) if len(coefficients) else np.zeros(1)
 
 
 def correlated(independent: Releases, memory: FloatArray) -> Releases:

@@ -137,9 +137,9 @@ def _option(method: str, name: str, hint: Any, default: Any) -> Option:
     """One keyword of a factory; a word is known by its `Literal`, and anything else is a number."""
     choices = get_args(hint) if get_origin(hint) is Literal else ()
     if not (default in choices if choices else _is_number(default)):
-        told = "no default" if default is inspect.Parameter.empty else f"the default {default!r:.60}"
+        default_text = "no default" if default is inspect.Parameter.empty else f"the default {default!r:.60}"
         raise Error(
-            f"the option {name} of {method} has {told}, expected {' or '.join(choices) or 'a number'}",
+            f"the option {name} of {method} has {default_text}, expected {' or '.join(choices) or 'a number'}",
             hint="give it a number as default, or annotate it as Literal of the words that it may be",
         )
     return Option(name, choices, default, hint == NumberPerNode)

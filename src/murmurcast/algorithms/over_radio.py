@@ -107,8 +107,10 @@ def _channels(plan: Plan, radio: Radio, noise_std: FloatArray) -> tuple[RadioAir
             f"a radio needs {missing}: it decides how loud a node may send",
             hint="set problem.radius, the largest norm of a model, such as 10, and problem.dim where no data is given",
         )
-    found = physics(plan.network, radio, Split(plan.alpha, noise_std, plan.mixing.normaliser, dim, radius, rounds))
-    return tuple(RadioAir(plan.network.gains, radio, found, number, rounds) for number in range(rounds))
+    radio_physics = physics(
+        plan.network, radio, Split(plan.alpha, noise_std, plan.mixing.normaliser, dim, radius, rounds)
+    )
+    return tuple(RadioAir(plan.network.gains, radio, radio_physics, number, rounds) for number in range(rounds))
 
 
 def following_channel(rule: Z, expected: csr_array, channels: tuple[RadioAir, ...], epochs: int) -> FloatArray:
@@ -124,16 +126,16 @@ def following_channel(rule: Z, expected: csr_array, channels: tuple[RadioAir, ..
     at_once = channels[0].epochs_at_once
     remembered = rule == "predicted" and channels[0].radio.fading == "jakes"
     share = divisor.blend(expected, channels[0].physics.doppler) if remembered else 0.0
-    influence, found = np.eye(expected.shape[0]), []
+    influence, divisors = np.eye(expected.shape[0]), []
     for first in range(1, epochs + 1, at_once):
         here = np.arange(first, min(first + at_once, epochs + 1))
         weights = channels[0].clear_weights(here).real
         for channel in channels[1:]:
             weights = channel.clear_weights(here).real @ weights
         if rule == "predicted":
-            found.append(divisor.predicted(weights, expected, share))
+            divisors.append(divisor.predicted(weights, expected, share))
             continue
         for now in weights:
-            found.append(influence.diagonal()[None].copy())
+            divisors.append(influence.diagonal()[None].copy())
             influence = now @ influence
-    return np.concatenate(found)
+    return np.concatenate(divisors)

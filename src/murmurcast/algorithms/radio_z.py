@@ -69,8 +69,8 @@ def _following(ledger: LedgerTables, network: Network, radio: Radio, mixing: Mix
     split = Split(alpha, np.ones((ledger.epochs, ledger.nodes)), mixing.normaliser, 2, 1.0, rounds)
     seconds = float(ledger.number("model_air_seconds"))
     doppler = radio.doppler_hz * (seconds + radio.compute_seconds)
-    found = physics(network, radio, split)._replace(doppler=doppler)
-    channels = tuple(RadioAir(network.gains, radio, found, number, rounds) for number in range(rounds))
+    radio_physics = physics(network, radio, split)._replace(doppler=doppler)
+    channels = tuple(RadioAir(network.gains, radio, radio_physics, number, rounds) for number in range(rounds))
     rules: tuple[Z, ...] = ("predicted", "recursive")
     return [following_channel(rule, mixing.weights, channels, ledger.epochs) for rule in rules]
 

@@ -103,7 +103,7 @@ def _checked_maker(name: str, make: "Make") -> "Make":
         raise Error(f'"{name}" takes no setup', hint=_WHAT_A_METHOD_IS)
 
     @wraps(make)
-    def made(setup: Any, /, **options: Any) -> "Algorithm":
+    def checked(setup: Any, /, **options: Any) -> "Algorithm":
         from murmurcast.algorithms.base import Algorithm
 
         try:
@@ -119,4 +119,4 @@ def _checked_maker(name: str, make: "Make") -> "Make":
             raise Error(f'"{name}" made {type(algorithm).__name__}, expected an Algorithm', hint=_WHAT_A_METHOD_IS)
         return algorithm
 
-    return made
+    return checked

@@ -26,10 +26,10 @@ def same_always(values: FloatArray) -> FloatArray:
     return np.asarray(values, np.float64)[None]
 
 
-def mixing_factors(network: Network, made: Mixing, amplitude: FloatArray) -> tuple[FloatArray, FloatArray]:
+def mixing_factors(network: Network, mixing: Mixing, amplitude: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Tables of a receiver's factors: 1/(c R) of what it hears, (1 - d/R)/amplitude of what it sent itself."""
-    kept = (1 - network.heard_degree / made.normaliser) / amplitude
-    return same_always(1 / (made.compensation * made.normaliser)), same_always(kept)
+    kept = (1 - network.heard_degree / mixing.normaliser) / amplitude
+    return same_always(1 / (mixing.compensation * mixing.normaliser)), same_always(kept)
 
 
 def without_repeats(table: FloatArray) -> FloatArray:

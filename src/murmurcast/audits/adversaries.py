@@ -22,7 +22,7 @@ from murmurcast.audits.claims import Claims, carries_out, takes_private_gradient
 from murmurcast.audits.eavesdropper import of_signals, overheard
 from murmurcast.audits.evidence import Evidence
 from murmurcast.audits.following import Following, Observed, claims_of
-from murmurcast.audits.published import Held
+from murmurcast.audits.published import PublishedReadings
 from murmurcast.audits.receivers import Heard
 from murmurcast.audits.replay import replay
 from murmurcast.audits.symbols import Symbols
@@ -75,7 +75,7 @@ class Gathered(NamedTuple):
         canaries: What was planted.
         following: Of every signal by itself.
         heard: What receivers heard, some alone, over a radio some in pairs; and the coalition, if one was named.
-        held: Of published models; None where it is not known what to expect of them.
+        published_models: What was read of them alone; None where it is not known what to expect of them.
         coalition: Receivers that act together; None for everybody but the target.
         together: Whether receivers attack at all.
         over_radio: Whether signals went over a radio: there it depends on the access what receivers have together.
@@ -84,7 +84,7 @@ class Gathered(NamedTuple):
     canaries: Canaries
     following: Following
     heard: tuple[Heard, ...]
-    held: Held | None
+    published_models: PublishedReadings | None
     coalition: tuple[int, ...] | None
     together: bool
     over_radio: bool = False
@@ -116,7 +116,7 @@ def gather(system: System, coalition: tuple[int, ...] | None = None) -> Gathered
         signals, heard = _listen(system, listeners, observed, carried_out)
         models = None
         if carried_out is not None and expected is not None:
-            models = published.hold(system.claimed, carried_out, transcript, expected)
+            models = published.read_published(system.claimed, carried_out, transcript, expected)
         parts.append((signals, heard, models))
     signals, heard, models = parts[0]
     if len(parts) > 1:
@@ -182,8 +182,8 @@ def evidence_of(gathered: Gathered, target: int) -> "Iterator[tuple[str, Evidenc
                 _with_own_noise(one.about(target, change), signals, place, one.observers),
             )
     yield from overheard(signals, place)
-    if gathered.held is not None:
-        yield "published alone", gathered.held.about(target, change)
+    if gathered.published_models is not None:
+        yield "published alone", gathered.published_models.about(target, change)
 
 
 def _with_own_noise(evidence: Evidence, signals: Following, place: int, members: tuple[int, ...]) -> Evidence:
@@ -220,8 +220,8 @@ def plan_carried_out(algorithm: Algorithm, claims: Claims) -> Diagnosed | None:
         return None
     if not {"gradient_at", "publish"} <= algorithm.settings.keys() or why_not_observed(algorithm.setup):
         return None
-    found = system_of(algorithm.setup)
-    return found if carries_out(algorithm, found, claims) else None
+    diagnosed = system_of(algorithm.setup)
+    return diagnosed if carries_out(algorithm, diagnosed, claims) else None
 
 
 def _groups(system: System) -> "Iterator[list[int]]":
@@ -286,8 +286,8 @@ def _most_learnt(coalitions: list[tuple[int, ...]], targets: Numbers, watched: D
     chosen: list[tuple[int, ...]] = []
     best = np.zeros(len(targets))
     for _ in range(_MAX_LISTENERS):
-        found = max(learned, key=lambda one: float(np.maximum(learned[one], best).sum()))
-        if (learned[found] > best).any():
-            chosen.append(found)
-            best = np.maximum(best, learned[found])
+        coalition = max(learned, key=lambda one: float(np.maximum(learned[one], best).sum()))
+        if (learned[coalition] > best).any():
+            chosen.append(coalition)
+            best = np.maximum(best, learned[coalition])
     return chosen

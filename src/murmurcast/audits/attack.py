@@ -125,7 +125,7 @@ def judge(
     """
     attacks = []
     for who, one in evidence:
-        promise = _held_against(one.against, promises)
+        promise = _promise_to(one.against, promises)
         if promise is None:
             continue
         limit = _for_part(promise, one.part, epsilon_at)
@@ -145,7 +145,7 @@ def _for_part(promise: Promise, part: float, epsilon_at: EpsilonAt) -> Promise:
     return promise._replace(mu=min(mu, float(bounds.mu_of_guess(promise.guess))))
 
 
-def _held_against(adversary: Adversary, promises: tuple[Promise, ...]) -> Promise | None:
+def _promise_to(adversary: Adversary, promises: tuple[Promise, ...]) -> Promise | None:
     """The least that is promised against this adversary or a stronger one."""
     rank = ADVERSARIES.index
     holding = [promise for promise in promises if rank(promise.against) <= rank(adversary)]

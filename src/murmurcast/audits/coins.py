@@ -31,7 +31,7 @@ _AT_ONCE = (50, 20, 5, 1)  # divisors: another size for the last ones would be a
 _MAX_BYTES = 2**29  # of records' gradients that are held at once
 _CENTRAL = 0.5  # probability, at least, of the sizes that are counted as near the expected one
 _JOINED = 1e-3  # of one record's share: less is rounding
-_TOLD_APART = 0.1  # of a gradient: where two records' differ by less, float32 could not count who joined
+_DISTINCT = 0.1  # of a gradient: where two records' differ by less, float32 could not count who joined
 _POINT = 0.1  # the size of the model at which gradients are taken
 
 
@@ -152,17 +152,17 @@ class _Copies(NamedTuple):
         0 where that is too little to count by, as under a loss that looks at no record, or where coins cannot be left.
         """
         key = jax.random.key(0)
-        found = []
+        gradients = []
         for each in (self.problem, self.other):
             plain = _without_coins(each)
             if plain is None:
                 return 0.0
-            found.append(jnp.ravel(plain.gradient_at_public(model, _of_node(plain.local_data(), place), key)))
+            gradients.append(jnp.ravel(plain.gradient_at_public(model, _of_node(plain.local_data(), place), key)))
         apart, size = (
-            float(jnp.linalg.norm(found[0] - found[1])),
-            float(jnp.linalg.norm(jnp.stack(found), axis=1).max()),
+            float(jnp.linalg.norm(gradients[0] - gradients[1])),
+            float(jnp.linalg.norm(jnp.stack(gradients), axis=1).max()),
         )
-        return apart if apart > _TOLD_APART * size else 0.0
+        return apart if apart > _DISTINCT * size else 0.0
 
 
 def _copies(problem: Problem, partition: Partition, claimed: Sampling, rng: np.random.Generator) -> _Copies:
@@ -201,8 +201,8 @@ def _at_once(problem: Problem, claimed: Sampling, partition: Partition) -> int:
 
 
 def _of_node(data: Data, place: int) -> Data:
-    found: Data = jax.tree.map(lambda leaf: jnp.asarray(leaf[place]), data)
-    return found
+    own: Data = jax.tree.map(lambda leaf: jnp.asarray(leaf[place]), data)
+    return own
 
 
 def _exchanged(mine: jax.Array, other: jax.Array, at: int) -> jax.Array:
@@ -217,5 +217,5 @@ def _apart(problem: Problem, at_once: int, keys: jax.Array, model: jax.Array, on
         first, second = (problem.gradient_at_public(model, mine, key) for mine in (one, other))
         return jnp.asarray(jnp.linalg.norm(jnp.ravel(first - second)))
 
-    found: jax.Array = jax.lax.map(difference, keys, batch_size=at_once)
-    return found
+    distances: jax.Array = jax.lax.map(difference, keys, batch_size=at_once)
+    return distances

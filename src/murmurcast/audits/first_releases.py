@@ -38,12 +38,12 @@ def check_first_releases(data: object, level: float) -> tuple[Check, ...]:
         probability = _too_little(first, statistic, _exact(statistic, data, features))
         if probability < least:
             least, words = probability, f"what is released for {statistic} has less noise than is claimed"
-        if not _is_as_drawn(first, statistic, [features[held] for held in data.rows]):
+        if not _is_as_drawn(first, statistic, [features[rows] for rows in data.rows]):
             least, words = 0.0, f"what is released for {statistic} is not what its seed and noise give"
         features = first.step(statistic, features)
     same = all(
-        np.abs(made - held).max() <= _SAME
-        for made, held in (
+        np.abs(expected - actual).max() <= _SAME
+        for expected, actual in (
             (features, data.dataset.features),
             (first.apply(before.test_features), data.dataset.test_features),
         )

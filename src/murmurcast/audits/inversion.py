@@ -61,7 +61,7 @@ class Picture(NamedTuple):
 
     Attributes:
         setting: The setting's name.
-        held: How many images every node holds.
+        images_per_node: How many images every node holds.
         image: [side, side] of the first run.
         labels: [runs] the label that the eavesdropper holds for most likely.
         errors: [runs] mean squared error, in units of that of the best guess without listening.
@@ -69,7 +69,7 @@ class Picture(NamedTuple):
     """
 
     setting: str
-    held: int
+    images_per_node: int
     image: FloatArray
     labels: tuple[int, ...]
     errors: FloatArray
@@ -105,7 +105,7 @@ class Inversion(NamedTuple):
         value_range: The least and the largest pixel.
         epochs: Transmissions of every run.
         delta: Of every epsilon.
-        held: How many images every node holds, row by row.
+        images_per_node: How many images every node holds, row by row.
         settings: Column by column.
         pictures: Row by row.
     """
@@ -119,13 +119,13 @@ class Inversion(NamedTuple):
     value_range: tuple[float, float]
     epochs: int
     delta: float
-    held: tuple[int, ...]
+    images_per_node: tuple[int, ...]
     settings: tuple[Setting, ...]
     pictures: tuple[Picture, ...]
 
     def picture(self, setting: str, images: int) -> Picture:
         """The picture of one setting and one row."""
-        return next(one for one in self.pictures if (one.setting, one.held) == (setting, images))
+        return next(one for one in self.pictures if (one.setting, one.images_per_node) == (setting, images))
 
 
 class _Case(NamedTuple):
@@ -188,7 +188,7 @@ def run_inversion(
         value_range=(prior.low, prior.high),
         epochs=epochs,
         delta=_DELTA,
-        held=image_counts,
+        images_per_node=image_counts,
         settings=tuple(setting for setting, _ in pictures[:3]),
         pictures=tuple(picture for _, picture in pictures),
     )
@@ -236,7 +236,7 @@ def _picture(case: _Case, images: int, prior: Prior, original: FloatArray, seeds
     scale = _error(prior.guess, original)
     return Picture(
         setting=case.setting.name,
-        held=images,
+        images_per_node=images,
         image=reconstructions[0].features.reshape(side, side),
         labels=tuple(one.label for one in reconstructions),
         errors=_each(reconstructions, lambda features: _error(features, original) / scale),

@@ -19,7 +19,7 @@ from murmurcast.audits.transcript import Transcript
 _NEGLIGIBLE = 1e-9  # of the largest variance of a combination: less is rounding
 
 
-class Held(NamedTuple):
+class PublishedReadings(NamedTuple):
     """What published models show; it serves for all targets.
 
     Attributes:
@@ -38,7 +38,9 @@ class Held(NamedTuple):
         return Evidence(readings, change * shift)
 
 
-def hold(algorithm: Algorithm, system: System, transcript: Transcript, expected: FloatArray) -> Held:
+def read_published(
+    algorithm: Algorithm, system: System, transcript: Transcript, expected: FloatArray
+) -> PublishedReadings:
     """What the published models of all nodes show of canaries.
 
     Args:
@@ -60,7 +62,7 @@ def hold(algorithm: Algorithm, system: System, transcript: Transcript, expected:
         spread = spread + (reach * system.effective_noise[epoch] ** 2) @ reach.conj().T
     whiten = _inverse_root(spread)
     beyond = as_symbols((transcript.published - expected).swapaxes(0, 1), kind)
-    return Held(np.tensordot(whiten, beyond, axes=1), (whiten @ shift).T, expected.shape[-1])
+    return PublishedReadings(np.tensordot(whiten, beyond, axes=1), (whiten @ shift).T, expected.shape[-1])
 
 
 def _shares(algorithm: Algorithm) -> FloatArray:

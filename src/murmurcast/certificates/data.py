@@ -76,9 +76,9 @@ def require_maps_free_of_data(runs: Sequence[Result]) -> None:
             continue
         # Public rows have as many columns as the data; where models differ in size, data may.
         maps = (attributes.get("data_features"), run.published.shape[2:])
-        found = str(attributes["data_features_sha256"])
-        first, before = seen.setdefault(maps, (name, found))
-        if found != before:
+        fingerprint = str(attributes["data_features_sha256"])
+        first, before = seen.setdefault(maps, (name, fingerprint))
+        if fingerprint != before:
             raise Altered(
                 f'run "{name}": its feature maps {str(maps[0])[:100]} answer other numbers to public rows than in run '
                 f'"{first}": a map that changes with the data is not free of data, whatever was declared',
@@ -89,22 +89,22 @@ def require_maps_free_of_data(runs: Sequence[Result]) -> None:
 def _fingerprints(ledger: Ledger, maps: int) -> tuple[str, ...]:
     """Of every map of somebody's own, the SHA-256 of its answers to public rows."""
     written = ledger.data.attrs.get("data_features_sha256", "")
-    found = tuple(written.split()) if isinstance(written, str) else ()
-    if len(found) != maps or not all(re.fullmatch("[0-9a-f]{64}", one) for one in found):
+    fingerprints = tuple(written.split()) if isinstance(written, str) else ()
+    if len(fingerprints) != maps or not all(re.fullmatch("[0-9a-f]{64}", one) for one in fingerprints):
         ledger.refuse("does not say what its feature maps of somebody's own answer to public rows")
-    return found
+    return fingerprints
 
 
 def _listed(ledger: Ledger, name: str) -> list[Any]:
     """A list that the ledger writes as JSON; empty where it says nothing of it."""
     written = ledger.data.attrs.get(name, "[]")
     try:
-        found = json.loads(written) if isinstance(written, str) else None
+        entries = json.loads(written) if isinstance(written, str) else None
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, list):
+        entries = None
+    if not isinstance(entries, list):
         ledger.refuse(f"does not say its {name}")
-    return list(found)
+    return list(entries)
 
 
 def _is_declaration(one: object) -> bool:

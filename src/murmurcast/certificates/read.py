@@ -138,10 +138,10 @@ def _require_experiment(run: Result, ledger: Ledger) -> None:
 
 def _require_first_releases(ledger: Ledger, privacy: dict[str, Any]) -> None:
     """What the experiment sets a share of the budget aside for was released, and nothing else."""
-    told = " ".join(name for name in STATISTICS if privacy.get(name))
-    held = ledger.data.attrs.get("first_releases", "")
-    if told != held:
-        ledger.refuse(f"has the first releases {held or 'none'}, and experiment.toml {told or 'none'}")
+    stated = " ".join(name for name in STATISTICS if privacy.get(name))
+    recorded = ledger.data.attrs.get("first_releases", "")
+    if stated != recorded:
+        ledger.refuse(f"has the first releases {recorded or 'none'}, and experiment.toml {stated or 'none'}")
 
 
 def _require_written(run: Result, ledger: Ledger, schedule: dict[str, Any], running: dict[str, Any]) -> None:

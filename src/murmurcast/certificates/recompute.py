@@ -312,10 +312,10 @@ def _first_seed(ledger: Ledger, seeds: Sequence[int]) -> tuple[int, ...]:
     """The seed of releases before training, where it is not one of the run's."""
     if not ledger.says("first_releases"):
         return ()
-    found = ledger.data.attrs.get("first_seed")
-    if isinstance(found, bool) or not isinstance(found, int | np.integer) or found < 0:
+    seed = ledger.data.attrs.get("first_seed")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         ledger.refuse("does not say its first_seed")
-    return () if int(found) in seeds else (int(found),)
+    return () if int(seed) in seeds else (int(seed),)
 
 
 def _first_in_words(ledger: Ledger) -> str:

@@ -156,8 +156,8 @@ class Digital:
         """Weights by how strongly each arrives, without noise."""
         nothing = here.noise * 0
         pilot = Pilot(here.arriving * 0, nothing, nothing)
-        found = combining.own_slot(here.arriving, here.linked, pilot, self.normaliser)
-        return found._replace(noise=nothing)
+        combined = combining.own_slot(here.arriving, here.linked, pilot, self.normaliser)
+        return combined._replace(noise=nothing)
 
     def carried(self, sent: jax.Array, numbers: jax.Array, draws: PublicDraws) -> jax.Array:
         """Rounded to a grid of 2^bits values that spans it, with a public dither that is taken off again."""
@@ -175,5 +175,5 @@ _ACCESS: dict[str, Any] = {"aligned": Aligned, "own-slot": OwnSlot, "referenced"
 
 def access_of(radio: Radio, normaliser: int) -> Access:
     """By its name."""
-    made: Access = _ACCESS[radio.access](radio, normaliser)
-    return made
+    access: Access = _ACCESS[radio.access](radio, normaliser)
+    return access

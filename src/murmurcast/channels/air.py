@@ -100,16 +100,16 @@ class Air:
         """In the form that is quicker; fillers are heard by nobody."""
         nodes = self.gains.shape[0]
         if self.gains.nnz >= _DENSE_FROM * nodes**2:
-            found: Any = Dense(np.pad(self.gains.toarray().T, ((0, 0), (0, filled_nodes - nodes))))
+            lists: Any = Dense(np.pad(self.gains.toarray().T, ((0, 0), (0, filled_nodes - nodes))))
         else:
-            found = sparse(self._arriving)
-        return found if self.receiver_noise is None else Noisy(found, self.receiver_noise)
+            lists = sparse(self._arriving)
+        return lists if self.receiver_noise is None else Noisy(lists, self.receiver_noise)
 
     def lists_of(self, receivers: NDArray[Any]) -> Any:
         """Whom these receivers hear."""
         heard = self._arriving[receivers]
-        found = sparse(heard, stepwise_width(heard))
-        return found if self.receiver_noise is None else Noisy(found, self.receiver_noise[receivers])
+        lists = sparse(heard, stepwise_width(heard))
+        return lists if self.receiver_noise is None else Noisy(lists, self.receiver_noise[receivers])
 
     @cached_property
     def _arriving(self) -> csr_array:
@@ -145,9 +145,9 @@ class Air:
 
     def entries(self) -> Entries:
         """Links, whether gains vary, and the receivers' noise."""
-        found = link_entries(self.gains)
+        entries = link_entries(self.gains)
         if self.gains_at is not None:
-            found.attributes["gains_at"] = getattr(self.gains_at, "__name__", type(self.gains_at).__name__)
+            entries.attributes["gains_at"] = getattr(self.gains_at, "__name__", type(self.gains_at).__name__)
         if self.receiver_noise is not None:
-            found.variables["receiver_noise"] = (("node",), self.receiver_noise)
-        return found
+            entries.variables["receiver_noise"] = (("node",), self.receiver_noise)
+        return entries

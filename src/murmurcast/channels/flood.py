@@ -51,5 +51,5 @@ class Flood:
 
     def entries(self) -> Entries:
         """How far, how finely, and what it takes every time."""
-        told = {"hops": self.cost.hops, "bits": self.bits, "air_seconds": self.cost.seconds}
-        return Entries(told, {"joules": (("node",), self.cost.joules)})
+        attributes = {"hops": self.cost.hops, "bits": self.bits, "air_seconds": self.cost.seconds}
+        return Entries(attributes, {"joules": (("node",), self.cost.joules)})

@@ -54,8 +54,8 @@ class PublicDraws(NamedTuple):
     def complex_normal(self, purpose: Purpose, owner: jax.Array) -> jax.Array:
         """Circular, of mean power 1, one for each owner's number [...]."""
         both = self._normals(purpose, owner, (2,))
-        found: jax.Array = np.sqrt(0.5).astype(self.dtype) * (both[..., 0] + 1j * both[..., 1])
-        return found
+        circular: jax.Array = np.sqrt(0.5).astype(self.dtype) * (both[..., 0] + 1j * both[..., 1])
+        return circular
 
     def turn(self, purpose: Purpose, owner: jax.Array) -> jax.Array:
         """A uniform phase, as a complex number of modulus 1, one for each owner's number [...]."""

@@ -132,9 +132,9 @@ class RadioAir:
         import jax.numpy as jnp
 
         draws, scale = self._draws(moment.epoch, lists), self._scale(moment.epoch, lists)
-        found = self._combining(lists, moment, scale, draws)
-        factor = found.weights / jnp.where(lists.gains > 0, scale * lists.amplitude, 1)
-        own, std = found.own / (scale * lists.own), jnp.sqrt(lists.noise / 2) * found.noise
+        combined = self._combining(lists, moment, scale, draws)
+        factor = combined.weights / jnp.where(lists.gains > 0, scale * lists.amplitude, 1)
+        own, std = combined.own / (scale * lists.own), jnp.sqrt(lists.noise / 2) * combined.noise
         signals = exchange.reach(self.access.carried(sent, moment.numbers, draws))
         both = jnp.stack([factor.real, factor.imag], axis=1)  # [nodes, 2, heard]
         everybody = signals.everybody
@@ -157,8 +157,8 @@ class RadioAir:
 
     def pilot_amplitude(self, epoch: int, node: int) -> float:
         """lambda_t b_j: of every symbol of a node's pilot, in the root of watts."""
-        found = self.physics
-        return float(found.pilot_gain[epoch - 1] * found.scale[epoch - 1] * found.amplitude[node])
+        physics = self.physics
+        return float(physics.pilot_gain[epoch - 1] * physics.scale[epoch - 1] * physics.amplitude[node])
 
     def turn(self, epoch: int, node: int, dtype: DTypeLike) -> complex:
         """By which a node turns the phase of pilot and message, in public; 1 without dither. `dtype` is the run's."""
@@ -171,12 +171,12 @@ class RadioAir:
 
     def entries(self) -> Entries:
         """Links, the radio's settings, the public factor, and the receivers' noise."""
-        found = link_entries(self.gains)
-        found.attributes["radio"] = json.dumps(self.radio.as_plain(), sort_keys=True)
-        found.attributes.update(slots=self.physics.slots.number, air_seconds=self.physics.air_seconds)
-        found.variables["receiver_noise"] = (("node",), self.physics.noise)
-        found.variables["joules"] = (("node",), self.physics.joules)
-        return found
+        entries = link_entries(self.gains)
+        entries.attributes["radio"] = json.dumps(self.radio.as_plain(), sort_keys=True)
+        entries.attributes.update(slots=self.physics.slots.number, air_seconds=self.physics.air_seconds)
+        entries.variables["receiver_noise"] = (("node",), self.physics.noise)
+        entries.variables["joules"] = (("node",), self.physics.joules)
+        return entries
 
     def _combining(self, lists: Lists, moment: Moment, scale: jax.Array, draws: PublicDraws) -> Combining:
         """The weights of this round."""
@@ -202,11 +202,11 @@ class RadioAir:
             pilot_std=jnp.sqrt(lists.noise / (2 * self.radio.pilots)) / pilot_gain,
             draws=draws,
         )
-        found = self.access.combine(reception)
+        combined = self.access.combine(reception)
         if not self.radio.cfo:
-            return found
+            return combined
         turn = jnp.exp(1j * self.radio.cfo * draws.normal(Purpose.CFO, lists.signals))
-        return found._replace(weights=found.weights * turn)
+        return combined._replace(weights=combined.weights * turn)
 
     def _fading(self, lists: Lists, epoch: jax.Array, draws: PublicDraws) -> jax.Array:
         """[nodes, heard] complex, of mean power 1."""
@@ -232,20 +232,20 @@ class RadioAir:
 
     def realised(self, epochs: NDArray[np.int64]) -> Realised:
         """Weights of this round and what receivers add, as everybody can know them beforehand."""
-        weights, noise = self._found(epochs, self.physics.noise)
+        weights, noise = self._weights_and_noise(epochs, self.physics.noise)
         return Realised(weights, np.sqrt(self.physics.noise / 2) * noise)
 
     def clear_weights(self, epochs: NDArray[np.int64]) -> NDArray[np.complex128]:
         """[epochs, receiver, sender] the weights that clear pilots would make: they do not depend on how loud it is."""
-        return self._found(epochs, np.zeros_like(self.physics.noise))[0]
+        return self._weights_and_noise(epochs, np.zeros_like(self.physics.noise))[0]
 
     def sums(self, epochs: NDArray[np.int64]) -> NDArray[np.complex128]:
         """[epochs, receiver, sender] what arrives at every antenna at once, on any scale; also where a node holds."""
-        found = self.clear_weights(epochs)
-        found[:, np.arange(found.shape[1]), np.arange(found.shape[1])] = 0
-        return found
+        weights = self.clear_weights(epochs)
+        weights[:, np.arange(weights.shape[1]), np.arange(weights.shape[1])] = 0
+        return weights
 
-    def _found(
+    def _weights_and_noise(
         self, epochs: NDArray[np.int64], noise: NDArray[np.float64]
     ) -> tuple[NDArray[np.complex128], NDArray[np.float64]]:
         """[epochs, receiver, sender] weights, and [epochs, receiver] factors of noise, for [receiver] noise."""

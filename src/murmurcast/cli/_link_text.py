@@ -10,36 +10,36 @@ from murmurcast.reports.text_tables import show_table
 
 if TYPE_CHECKING:
     from murmurcast._check import FloatArray
-    from murmurcast.cli.link import Found
+    from murmurcast.cli.link import LinkAnalysis
     from murmurcast.radio.link_budget import LinkBudget
     from murmurcast.radio.settings import Radio
 
 _NODES_SHOWN = 20
 
 
-def show(found: "Found") -> None:
+def show(analysis: "LinkAnalysis") -> None:
     """Prints it all."""
-    console, budget = text_tables.console(), found.budget
-    console.print(_glance(found))
-    show_table(console, "What your radio does", _rows(budget, found.radio), ("", "", "what it is"))
+    console, budget = text_tables.console(), analysis.budget
+    console.print(_glance(analysis))
+    show_table(console, "What your radio does", _rows(budget, analysis.radio), ("", "", "what it is"))
     _show_receivers(console, budget)
     console.print("\n[bold]Where it departs from the paper[/bold]")
     for line in budget.departures:
         console.print(f"- {text_tables.plain(line)}")
-    for line in found.warnings:
+    for line in analysis.warnings:
         console.print(f"[yellow]warning:[/yellow] {text_tables.plain(line)}")
 
 
-def as_dict(found: "Found") -> dict[str, Any]:
+def as_dict(analysis: "LinkAnalysis") -> dict[str, Any]:
     """Everything a program may want. What changes over epochs is given for each node's worst epoch."""
-    budget = found.budget
+    budget = analysis.budget
     weakest = budget.weakest_snr_db
     return {
-        "nodes": found.plan.network.nodes,
-        "epochs": found.plan.schedule.epochs,
-        "dim": found.dim,
-        "radius": found.radius,
-        "radio": found.radio.as_plain() | {"power_dbm": np.asarray(found.radio.power_dbm).tolist()},
+        "nodes": analysis.plan.network.nodes,
+        "epochs": analysis.plan.schedule.epochs,
+        "dim": analysis.dim,
+        "radius": analysis.radius,
+        "radio": analysis.radio.as_plain() | {"power_dbm": np.asarray(analysis.radio.power_dbm).tolist()},
         "sender": budget.sender.tolist(),
         "receiver": budget.receiver.tolist(),
         "distance_m": None if budget.distance_m is None else budget.distance_m.tolist(),
@@ -63,12 +63,12 @@ def as_dict(found: "Found") -> dict[str, Any]:
         if budget.renewal is None
         else {**budget.renewal._asdict(), "joules": budget.renewal.joules.tolist()},
         "departures": list(budget.departures),
-        "warnings": list(found.warnings),
+        "warnings": list(analysis.warnings),
     }
 
 
-def _glance(found: "Found") -> str:
-    radio, network, budget = found.radio, found.plan.network, found.budget
+def _glance(analysis: "LinkAnalysis") -> str:
+    radio, network, budget = analysis.radio, analysis.plan.network, analysis.budget
     lengths = "" if budget.distance_m is None else f" of {_span(budget.distance_m, '.3g')} m"
     return "\n".join(
         [
@@ -76,8 +76,8 @@ def _glance(found: "Found") -> str:
             f"{radio.bandwidth_hz / 1e6:g} MHz at {radio.carrier_hz / 1e9:g} GHz, receiver noise "
             f"{_span(budget.noise_dbm, '.1f')} dBm",
             f"[bold]Network[/bold]  {network.nodes} nodes, {network.links} links{lengths}",
-            f"[bold]Model[/bold]    {found.dim} parameters within radius {found.radius:g}; "
-            f"{found.plan.schedule.epochs} epochs",
+            f"[bold]Model[/bold]    {analysis.dim} parameters within radius {analysis.radius:g}; "
+            f"{analysis.plan.schedule.epochs} epochs",
         ]
     )
 

@@ -70,8 +70,8 @@ def as_dict(
         result["collusion"] = _collusion(collusion, certified.delta)
     if linears:
         listed = [
-            {"observers": list(members)} | {name: value.tolist() for name, value in found._asdict().items()}
-            for members, found in linears.items()
+            {"observers": list(members)} | {name: value.tolist() for name, value in linear._asdict().items()}
+            for members, linear in linears.items()
         ]
         result |= {"linear": listed[0], "linears": listed}
     return result
@@ -79,26 +79,26 @@ def as_dict(
 
 def _data(plan: "Plan") -> dict[str, Any]:
     """What is released before training, and what coins are worth."""
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     if plan.budget.first_releases:
-        found["first_releases"] = dict(plan.budget.first_releases)
+        entries["first_releases"] = dict(plan.budget.first_releases)
     if plan.sampling is not None and (noise := plan.noise_over_full_batches) is not None:
-        found["sampling"] = {"rates": list(plan.sampling.rates), "noise_over_full_batches": noise.tolist()}
-    return found
+        entries["sampling"] = {"rates": list(plan.sampling.rates), "noise_over_full_batches": noise.tolist()}
+    return entries
 
 
-def _collusion(found: "Collusion", delta: float) -> dict[str, Any]:
+def _collusion(collusion: "Collusion", delta: float) -> dict[str, Any]:
     """The linear diagnostic of receivers, a row for each that was tried, and of the worst two, an entry per target."""
     return {
-        "receivers": list(found.receivers),
-        "single_mu": found.single_mu.tolist(),
-        "single_epsilon": gaussian.epsilon(found.single_mu, delta).tolist(),
-        "pairs": found.pairs,
-        "pairs_tried": found.pairs_tried,
-        "pair": [[node for node in pair if node >= 0] for pair in found.pair.tolist()],
-        "pair_mu": found.pair_mu.tolist(),
-        "pair_epsilon": gaussian.epsilon(found.pair_mu, delta).tolist(),
-        "is_complete": found.is_complete,
+        "receivers": list(collusion.receivers),
+        "single_mu": collusion.single_mu.tolist(),
+        "single_epsilon": gaussian.epsilon(collusion.single_mu, delta).tolist(),
+        "pairs": collusion.pairs,
+        "pairs_tried": collusion.pairs_tried,
+        "pair": [[node for node in pair if node >= 0] for pair in collusion.pair.tolist()],
+        "pair_mu": collusion.pair_mu.tolist(),
+        "pair_epsilon": gaussian.epsilon(collusion.pair_mu, delta).tolist(),
+        "is_complete": collusion.is_complete,
     }
 
 

@@ -64,8 +64,8 @@ def run_on_this_machine(processes: int, words: list[str], within: int, folder: P
     for _ in range(_PORTS_TRIED):
         address = f"127.0.0.1:{_free_port()}"
         members = [Membership(address, rank, processes, within=within) for rank in range(processes)]
-        told = [[*words, *_options(member)] for member in members]
-        code = _watch(members, told, folder)
+        arguments = [[*words, *_options(member)] for member in members]
+        code = _watch(members, arguments, folder)
         if code is not None:
             return code
     complain("no port of this machine could be had for the processes to meet at", "try again")
@@ -74,8 +74,8 @@ def run_on_this_machine(processes: int, words: list[str], within: int, folder: P
 
 def run_one(member: Membership, words: list[str], folder: Path) -> int:
     """One process of a run whose others are started elsewhere; returns the exit code."""
-    told = words if member.coordinator is None else [*words, *_options(member)]
-    code = _watch([member], [told], folder)
+    arguments = words if member.coordinator is None else [*words, *_options(member)]
+    code = _watch([member], [arguments], folder)
     return 2 if code is None else code
 
 
@@ -94,12 +94,13 @@ def _free_port() -> int:
         return int(listening.getsockname()[1])
 
 
-def _watch(members: list[Membership], told: list[list[str]], folder: Path) -> int | None:
+def _watch(members: list[Membership], arguments: list[list[str]], folder: Path) -> int | None:
     """Starts processes and waits for all; the exit code, or None where the address was taken by somebody else."""
     with tempfile.TemporaryDirectory(prefix="murmurcast-") as place:
         cores = _shares(len(members))
         started = [
-            _start(member, words, Path(place), share) for member, words, share in zip(members, told, cores, strict=True)
+            _start(member, words, Path(place), share)
+            for member, words, share in zip(members, arguments, cores, strict=True)
         ]
         forward = _Forward(started)
         before = {each: signal.signal(each, forward) for each in (signal.SIGINT, signal.SIGTERM)}
@@ -165,10 +166,10 @@ def _wait(started: list[_Process], folder: Path) -> int | None:
         if len(ended) == len(started) or (failed is not None and time.monotonic() > until):
             break
         time.sleep(_LOOK_EVERY)
-    return 0 if failed is None else _told(started, failed, folder)
+    return 0 if failed is None else _report_failure(started, failed, folder)
 
 
-def _told(started: list[_Process], failed: _Process, folder: Path) -> int | None:
+def _report_failure(started: list[_Process], failed: _Process, folder: Path) -> int | None:
     """Says what happened, unless the process that speaks for all has; its exit code, or None to try another port."""
     by_themselves = [process for process in started if process.running.poll() in (1, 2, 130)]
     speaker = next((process for process in by_themselves if process.errors is None), None)

@@ -60,14 +60,14 @@ def show_end(result: "Outcome", folder: Path) -> None:
     rows = []
     for model, what in (("own", "own"), ("published", "published"), ("mean", "mean of all own")):
         for name in [key for key in metrics if key.startswith(f"{model}_")]:
-            found = summary(result, name)
-            spread = f"{found['spread']:.4f}" if "spread" in found else ""
-            worst = f"{found['worst']:.4f} (node {result.node_names[found['worst_node']]})" if "worst" in found else ""
-            rows.append((what, name.split("_", 1)[1], f"{found['mean']:.4f}", spread, worst))
+            final = summary(result, name)
+            spread = f"{final['spread']:.4f}" if "spread" in final else ""
+            worst = f"{final['worst']:.4f} (node {result.node_names[final['worst_node']]})" if "worst" in final else ""
+            rows.append((what, name.split("_", 1)[1], f"{final['mean']:.4f}", spread, worst))
     for name in result.left_by_method:
-        found = summary(result, name)
-        worst = f"{found['worst']:.4f} (node {result.node_names[found['worst_node']]})"
-        rows.append(("left by the method", name, f"{found['mean']:.4f}", "", worst))
+        final = summary(result, name)
+        worst = f"{final['worst']:.4f} (node {result.node_names[final['worst_node']]})"
+        rows.append(("left by the method", name, f"{final['mean']:.4f}", "", worst))
     count = len(info["seeds"])
     seeds = f"{count} seed{'s' if count > 1 else ''}"
     title = f"{info['algorithm']} after {info['epochs']} epochs, {seeds}"
@@ -109,9 +109,10 @@ def _sample(result: "Outcome") -> list[tuple[str, str]]:
 
 def _processes(result: "Outcome") -> list[tuple[str, str]]:
     """A line where several processes trained."""
-    if (told := result.info.get("processes")) is None:
+    if (processes := result.info.get("processes")) is None:
         return []
-    return [("", f"in {told['count']} processes, between which {told['signals_across']} signals cross in a round")]
+    count, across = processes["count"], processes["signals_across"]
+    return [("", f"in {count} processes, between which {across} signals cross in a round")]
 
 
 def _against_weaker(promised: dict[str, Any], delta: float) -> str:
@@ -127,11 +128,11 @@ def _meaning(result: "Outcome") -> str:
     from murmurcast.privacy.best_guess import in_words
     from murmurcast.reports.ledger import best_guess_of
 
-    told = result.ledger.attributes
+    attributes = result.ledger.attributes
     variables = result.ledger.variables
     epsilon = variables["promised_epsilon"].values if "promised_epsilon" in variables else None
-    chance = best_guess_of(variables["promised_mu"].values, told, epsilon)
-    return in_words(float(chance.max()), str(told["unit"]))
+    chance = best_guess_of(variables["promised_mu"].values, attributes, epsilon)
+    return in_words(float(chance.max()), str(attributes["unit"]))
 
 
 def diverged(result: "Outcome") -> list[str]:
@@ -157,15 +158,15 @@ def summary(result: "Outcome", name: str) -> dict[str, Any]:
 
     final = result.final(name)
     per_seed = final.reshape(len(final), -1).mean(axis=1)
-    found: dict[str, Any] = {"mean": float(final.mean())}
+    statistics: dict[str, Any] = {"mean": float(final.mean())}
     if len(final) > 1:
-        found["spread"] = float(spread_over_seeds(per_seed))
+        statistics["spread"] = float(spread_over_seeds(per_seed))
     if final.ndim > 1:
         by_node = final.mean(axis=0)
         worst = int(by_node.argmin() if name.endswith("accuracy") else by_node.argmax())
         number = int(result.metrics.coordinates["node"][worst])
-        found |= {"worst": float(by_node[worst]), "worst_node": number}
-    return found
+        statistics |= {"worst": float(by_node[worst]), "worst_node": number}
+    return statistics
 
 
 def _power(result: "Outcome", radio: "RadioUse | None") -> str:

@@ -56,10 +56,10 @@ def render(points: Mapping[str, Status], seconds_left: float | None, passed: flo
 
 
 def _words(status: Status) -> str:
-    if isinstance(status.told, Done) and status.state == "done":
-        return f"{status.told.metric.replace('_', ' ')} {status.told.value:.4f}"
-    if isinstance(status.told, Failed) and status.state == "failed":
-        return _check.printable(status.told.problem)[:60]
+    if isinstance(status.outcome, Done) and status.state == "done":
+        return f"{status.outcome.metric.replace('_', ' ')} {status.outcome.value:.4f}"
+    if isinstance(status.outcome, Failed) and status.state == "failed":
+        return _check.printable(status.outcome.problem)[:60]
     tried = f", attempt {status.attempts}" if status.attempts > 1 else ""
     return f"{status.state}{tried}"
 

@@ -29,17 +29,17 @@ def verify(path: Path, folders: list[Path], own: "list[Method]", data: Path | No
             hint=f"name the folders of {', '.join(archived.names)} after it",
         )
     try:
-        found = _differences(archived, folders, own, data)
+        differences = _differences(archived, folders, own, data)
     except Altered as problem:
         complain(str(problem), problem.hint)
         raise typer.Exit(1) from None
     if as_json:
-        echo_json({"certificate": str(path), "holds": not found, "differences": found})
-    elif not found:
+        echo_json({"certificate": str(path), "holds": not differences, "differences": differences})
+    elif not differences:
         _show(archived, path, folders)
-    if found:
-        shown = found[:_LINES_SHOWN]
-        more = [f"{len(found) - len(shown)} more differences"] if len(found) > len(shown) else []
+    if differences:
+        shown = differences[:_LINES_SHOWN]
+        more = [f"{len(differences) - len(shown)} more differences"] if len(differences) > len(shown) else []
         wrote = archived.values.get("versions")
         version = wrote.get("murmurcast") if isinstance(wrote, dict) else None
         complain(
@@ -123,14 +123,14 @@ def _differences(archived: "Archived", folders: list[Path], own: "list[Method]",
 
     # A folder may have been renamed; a run keeps the name it was made under.
     names = [
-        told if told in (short, load_run(folder).name) else short
-        for told, short, folder in zip(archived.names, names_of(folders), folders, strict=True)
+        name if name in (short, load_run(folder).name) else short
+        for name, short, folder in zip(archived.names, names_of(folders), folders, strict=True)
     ]
     runs = pieces(folders, names)
     fresh = contents(certify([one.run for one in runs], archived.values["delta"], own, data), runs)
-    found = differences(archived.values, fresh)
-    if found or not archived.page:
-        return found
+    mismatches = differences(archived.values, fresh)
+    if mismatches or not archived.page:
+        return mismatches
     from murmurcast.reports.certificates import page_of
 
     try:

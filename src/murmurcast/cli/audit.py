@@ -86,7 +86,7 @@ def audit(
     with progress_bar.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):
         problem, algorithm = experiment.build(file.parent, on_stage)
         options = auditing.AuditOptions(precision=experiment.run.precision, on_stage=on_stage, on_epoch=on_epoch)
-        found = auditing.audit(
+        report = auditing.audit(
             algorithm,
             problem,
             target=target,
@@ -96,21 +96,26 @@ def audit(
             options=options,
         )
         if out is not None:
-            _write_page(experiment, problem, found, file, out, on_stage)
+            _write_page(experiment, problem, report, file, out, on_stage)
     if as_json:
-        echo_json(_as_dict(found, experiment))
+        echo_json(_as_dict(report, experiment))
     else:
-        _show(found, experiment, out)
-    if found.verdict == "FALSIFIED":
+        _show(report, experiment, out)
+    if report.verdict == "FALSIFIED":
         complain(
-            f"the promise is FALSIFIED by {'; by '.join(found.falsified_by)}",
+            f"the promise is FALSIFIED by {'; by '.join(report.falsified_by)}",
             "do not rely on this epsilon; look for noise that is missing, reused or shared, and for a clip that misses",
         )
         raise typer.Exit(1)
 
 
 def _write_page(
-    experiment: "Experiment", problem: "Problem", found: "Audit", file: Path, out: Path, on_stage: Callable[[str], None]
+    experiment: "Experiment",
+    problem: "Problem",
+    report: "Audit",
+    file: Path,
+    out: Path,
+    on_stage: Callable[[str], None],
 ) -> None:
     """The page, with pictures where the data are some."""
     from murmurcast.audits.inversion import image_side, run_inversion
@@ -121,7 +126,7 @@ def _write_page(
     if isinstance(problem, SoftmaxRegression) and image_side(problem.data.dataset):
         pictures = run_inversion(problem.data.dataset, seed=0, on_stage=on_stage)
     on_stage("writing the page")
-    audits.write(found, experiment.as_toml(), file.name, out, pictures, experiment.warnings)
+    audits.write(report, experiment.as_toml(), file.name, out, pictures, experiment.warnings)
 
 
 def _members(names: str) -> tuple[int, ...]:
@@ -131,59 +136,59 @@ def _members(names: str) -> tuple[int, ...]:
         raise Error(f"--coalition {names}: not a list of nodes", hint="write --coalition 0,2") from None
 
 
-def _as_dict(found: "Audit", experiment: "Experiment") -> dict[str, Any]:
+def _as_dict(report: "Audit", experiment: "Experiment") -> dict[str, Any]:
     from murmurcast.audits.attack import FALSE_POSITIVE_RATES
     from murmurcast.audits.verdict import NOTE
 
     attacks = []
-    for attack in found.attacks:
+    for attack in report.attacks:
         rates = dict(zip(map(str, FALSE_POSITIVE_RATES), attack.true_positives, strict=True))
         values = {key: value for key, value in attack._asdict().items() if key != "curve"}
         attacks.append({**values, "epsilon": attack.epsilon, "true_positives": rates})
     names = ("algorithm", "unit", "nodes", "runs", "canaries", "delta", "confidence", "cut_caught")
     return {
-        **{name: getattr(found, name) for name in names},
-        "targets": list(found.targets),
-        "share": found.worst.share,
-        "mu_promised": found.mu_promised,
-        "epsilon_promised": found.worst.epsilon,
-        "epsilon_whole": found.worst.epsilon_whole,
-        "promises": [promise._asdict() for promise in found.promises],
-        "weaker": [promise._asdict() for promise in found.weaker],
+        **{name: getattr(report, name) for name in names},
+        "targets": list(report.targets),
+        "share": report.worst.share,
+        "mu_promised": report.mu_promised,
+        "epsilon_promised": report.worst.epsilon,
+        "epsilon_whole": report.worst.epsilon_whole,
+        "promises": [promise._asdict() for promise in report.promises],
+        "weaker": [promise._asdict() for promise in report.weaker],
         "attacks": attacks,
-        "checks": [check._asdict() for check in found.checks],
-        "clip": found.clip,
-        "clip_worst": found.hostile.worst,
-        "verdict": found.verdict,
-        "falsified_by": list(found.falsified_by),
-        "unseen": list(found.unseen),
-        "caught_from": found.caught_from,
+        "checks": [check._asdict() for check in report.checks],
+        "clip": report.clip,
+        "clip_worst": report.hostile.worst,
+        "verdict": report.verdict,
+        "falsified_by": list(report.falsified_by),
+        "unseen": list(report.unseen),
+        "caught_from": report.caught_from,
         "note": NOTE,
-        "warnings": [*found.warnings, *experiment.warnings],
+        "warnings": [*report.warnings, *experiment.warnings],
     }
 
 
-def _show(found: "Audit", experiment: "Experiment", page: Path | None) -> None:
+def _show(report: "Audit", experiment: "Experiment", page: Path | None) -> None:
     """Who showed what, and what that says of the promise."""
     from murmurcast.audits.attack import FALSE_POSITIVE_RATES
     from murmurcast.audits.verdict import NOTE, in_words, sure
     from murmurcast.reports import text_tables
 
     console, plain = text_tables.console(), text_tables.plain
-    console.print(f"[bold]Audit[/bold]    {plain(in_words(found))}", soft_wrap=True)
+    console.print(f"[bold]Audit[/bold]    {plain(in_words(report))}", soft_wrap=True)
     rates = tuple(f"TPR {rate:g}" for rate in FALSE_POSITIVE_RATES)
     headings = ("adversary", "node", "linear mu", "right", "mu >=", "epsilon >=", *rates, "catches")
-    rows = [*(_row(attack) for attack in found.strongest), _allowed(found)]
+    rows = [*(_row(attack) for attack in report.strongest), _allowed(report)]
     note = (
-        f"each row: the node of which the adversary showed most; mu and epsilon (at delta {at_most(found.delta)}): at "
-        f"least this is shown, all together at {sure(found)} confidence; linear mu: what the diagnostic predicts; TPR "
+        f"each row: the node of which the adversary showed most; mu and epsilon (at delta {at_most(report.delta)}): at "
+        f"least this is shown, all together at {sure(report)} confidence; linear mu: what the diagnostic predicts; TPR "
         "x: true-positive rate at a false-positive rate of x; catches: a cut of the noise's std to this share would "
         "have been caught by guessing, at power 0.9"
     )
     text_tables.show_table(console, "What adversaries learn", rows, headings, note)
-    for heading, line in (*found.summary, ("Note", NOTE)):
+    for heading, line in (*report.summary, ("Note", NOTE)):
         console.print(f"[bold]{heading:<8}[/bold] {plain(line)}", soft_wrap=True)
-    for line in (*found.warnings, *experiment.warnings):
+    for line in (*report.warnings, *experiment.warnings):
         console.print(f"[yellow]warning:[/yellow] {plain(line)}")
     if page is not None:
         console.print(f"[bold]Page[/bold]     {plain(str(page))}")
@@ -197,9 +202,9 @@ def _row(attack: "Attack") -> tuple[str, ...]:
     return attack.adversary, str(attack.target), *shown, *rates, caught
 
 
-def _allowed(found: "Audit") -> tuple[str, ...]:
-    if found.verdict == "nothing is promised":
+def _allowed(report: "Audit") -> tuple[str, ...]:
+    if report.verdict == "nothing is promised":
         return ("promised: nothing", "", "", "", "", "", "", "", "", "")
-    rates = (f"{rate:.3g}" for rate in found.true_positives_allowed)
-    limits = (at_most(found.mu_promised, 3), at_most(found.worst.epsilon, 3))
-    return "certified, at most", str(found.worst.target), "", "", *limits, *rates, ""
+    rates = (f"{rate:.3g}" for rate in report.true_positives_allowed)
+    limits = (at_most(report.mu_promised, 3), at_most(report.worst.epsilon, 3))
+    return "certified, at most", str(report.worst.target), "", "", *limits, *rates, ""

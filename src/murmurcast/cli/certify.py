@@ -106,22 +106,22 @@ def _certify(wanted: Wanted, own: "list[Method]") -> None:
     """Recomputes, writes and shows; exit code 1 where a promise is broken or a run was altered."""
     from murmurcast.certificates.document import earned
 
-    found, values, usual = _recomputed(wanted, own)
-    if earned(found):
+    certified, values, usual = _recomputed(wanted, own)
+    if earned(certified):
         kept = _write_certificate(values, wanted.out or usual, wanted.page)
     else:
         kept = _write_other(values, wanted)
     if wanted.as_json:
         echo_json(values)
     else:
-        _show(found, wanted.runs, kept)
-    if found.verdict == "broken":
-        for line in found.problems:
+        _show(certified, wanted.runs, kept)
+    if certified.verdict == "broken":
+        for line in certified.problems:
             complain(line, "do not rely on this run's epsilon; restore its folder, or run it again")
         raise typer.Exit(1)
-    if wanted.page is not None and not earned(found):
+    if wanted.page is not None and not earned(certified):
         raise Error(
-            f"no page is written, because this is not a certificate: {found.basis.split(':')[0]}",
+            f"no page is written, because this is not a certificate: {certified.basis.split(':')[0]}",
             hint="leave --page out; --out writes what there is to say as JSON",
         )
 
@@ -134,8 +134,8 @@ def _recomputed(wanted: Wanted, own: "list[Method]") -> "tuple[Certified, dict[s
     try:
         pieces = _verification.pieces(wanted.runs, _verification.names_of(wanted.runs))
         usual = _usual(pieces, wanted)
-        found = recompute([piece.run for piece in pieces], wanted.delta, own, wanted.data)
-        return found, contents(found, pieces), usual
+        certified = recompute([piece.run for piece in pieces], wanted.delta, own, wanted.data)
+        return certified, contents(certified, pieces), usual
     except Altered as problem:
         altered = [folder for folder in wanted.runs if _is_altered(folder, own, wanted.data)]
         for path in (wanted.out, wanted.page, *(kept for folder in altered for kept in _kept_in(folder))):
@@ -249,10 +249,10 @@ def _is_ours(path: Path) -> bool:
             from murmurcast.reports.certificates import is_certificate
 
             return is_certificate(path)
-        found = json.loads(path.read_bytes()) if path.is_file() else None
+        document = json.loads(path.read_bytes()) if path.is_file() else None
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and found.get("made_by") == _MADE_BY
+    return isinstance(document, dict) and document.get("made_by") == _MADE_BY
 
 
 def _write(path: Path, values: dict[str, Any]) -> None:
@@ -270,32 +270,36 @@ def _withdraw(path: Path | None) -> None:
         typer.echo(f"withdrawn: {_check.printable(str(path))}", err=True)
 
 
-def _show(found: "Certified", runs: list[Path], kept: list[Path]) -> None:
+def _show(certified: "Certified", runs: list[Path], kept: list[Path]) -> None:
     """Every node's cost, and what stands behind it."""
     from murmurcast.privacy.best_guess import in_words
     from murmurcast.reports import text_tables
 
     console = text_tables.console()
     what = f"{runs[0]}, from its ledger" if len(runs) == 1 else f"{len(runs)} runs, from their ledgers"
-    if found.verdict != "nothing is promised":
-        headings = ("node", "mu promised", "mu recomputed", f"epsilon at delta {at_most(found.delta)}", "verdict")
-        left_out = len(found.mu) - _NODES_SHOWN
+    if certified.verdict != "nothing is promised":
+        headings = ("node", "mu promised", "mu recomputed", f"epsilon at delta {at_most(certified.delta)}", "verdict")
+        left_out = len(certified.mu) - _NODES_SHOWN
         note = f"the {left_out} nodes that pay least are left out; all of them: --json" if left_out > 0 else ""
-        text_tables.show_table(console, f"What it cost: {what}", _rows(found), headings, note)
+        text_tables.show_table(console, f"What it cost: {what}", _rows(certified), headings, note)
     lines = (
-        ("Verdict", f"{found.verdict}{_worst(found)}"),
-        *((("Means", in_words(float(found.best_guess.max()), found.hidden)),) if found.verdict == "kept" else ()),
-        ("Basis", found.basis),
-        *((("Unit", found.hidden), ("Against", found.adversary)) if found.tier != "none" else ()),
-        *text_tables.headed("Assumed", (*found.assumptions, *found.not_compared)),
-        *((("Chosen", f"settings: {found.settings_chosen}"),) if found.verdict == "kept" else ()),
-        *(("Besides", _besides(who, epsilon, found.delta)) for who, epsilon in found.weaker),
-        ("Note", found.note),
+        ("Verdict", f"{certified.verdict}{_worst(certified)}"),
+        *(
+            (("Means", in_words(float(certified.best_guess.max()), certified.hidden)),)
+            if certified.verdict == "kept"
+            else ()
+        ),
+        ("Basis", certified.basis),
+        *((("Unit", certified.hidden), ("Against", certified.adversary)) if certified.tier != "none" else ()),
+        *text_tables.headed("Assumed", (*certified.assumptions, *certified.not_compared)),
+        *((("Chosen", f"settings: {certified.settings_chosen}"),) if certified.verdict == "kept" else ()),
+        *(("Besides", _besides(who, epsilon, certified.delta)) for who, epsilon in certified.weaker),
+        ("Note", certified.note),
         *(("Kept in" if place == 0 else "", str(path)) for place, path in enumerate(kept)),
     )
     for heading, line in lines:
         console.print(f"[bold]{heading:<8}[/bold] {text_tables.plain(line)}", soft_wrap=True)
-    for line in found.warnings:
+    for line in certified.warnings:
         console.print(f"[yellow]warning:[/yellow] {text_tables.plain(line)}", soft_wrap=True)
 
 
@@ -304,21 +308,21 @@ def _besides(who: str, epsilon: "FloatArray", delta: float) -> str:
     return f"against an {who} only: {numbers} for the node that pays most"
 
 
-def _rows(found: "Certified") -> list[tuple[str, ...]]:
+def _rows(certified: "Certified") -> list[tuple[str, ...]]:
     """The nodes that pay most; those whose promise is broken first."""
-    order = sorted(range(len(found.mu)), key=lambda node: (found.verdicts[node] == "kept", -found.mu[node]))
-    numbers = (found.promised_mu, found.mu, found.epsilon)
+    order = sorted(range(len(certified.mu)), key=lambda node: (certified.verdicts[node] == "kept", -certified.mu[node]))
+    numbers = (certified.promised_mu, certified.mu, certified.epsilon)
     return [
-        (str(node), *(at_most(values[node]) for values in numbers), found.verdicts[node])
+        (str(node), *(at_most(values[node]) for values in numbers), certified.verdicts[node])
         for node in sorted(order[:_NODES_SHOWN])
     ]
 
 
-def _worst(found: "Certified") -> str:
-    if found.verdict != "kept":
+def _worst(certified: "Certified") -> str:
+    if certified.verdict != "kept":
         return ""
     from murmurcast.certificates.document import worst_node
 
-    node = worst_node(found)
-    numbers = f"epsilon {at_most(found.epsilon[node])} at delta {at_most(found.delta)}"
+    node = worst_node(certified)
+    numbers = f"epsilon {at_most(certified.epsilon[node])} at delta {at_most(certified.delta)}"
     return f": {numbers} for node {node}, which pays most"

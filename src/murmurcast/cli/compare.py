@@ -74,13 +74,13 @@ def compare(asked: Asked) -> None:
     loaded = [load_run(folder) for one in asked.runs for folder in with_runs_of_sweeps(one)]
     own = [registry.own(name) for name in asked.method or []]
     target = asked.mark if asked.target is None else asked.target
-    found = side_by_side(*loaded, metric=asked.metric, target=target, methods=own)
+    comparison = side_by_side(*loaded, metric=asked.metric, target=target, methods=own)
     if asked.figure is not None:
-        _draw(asked, asked.figure, found, loaded)
+        _draw(asked, asked.figure, comparison, loaded)
     if asked.as_json:
-        echo_json({"metric": found.metric, "target": found.target, "runs": found.records})
+        echo_json({"metric": comparison.metric, "target": comparison.target, "runs": comparison.records})
     else:
-        _print(found, asked.form)
+        _print(comparison, asked.form)
 
 
 def _require_sense(asked: Asked) -> None:
@@ -99,35 +99,35 @@ def _is_one_sweep(asked: Asked) -> bool:
     return len(asked.runs) == 1 and is_sweep(asked.runs[0])
 
 
-def _draw(asked: Asked, path: Path, found: "Comparison", loaded: "list[Result]") -> None:
+def _draw(asked: Asked, path: Path, comparison: "Comparison", loaded: "list[Result]") -> None:
     """The curves of runs; of a sweep its metric against what was varied."""
     from murmurcast.experiments.sweep import load_sweep
     from murmurcast.reports import plots
 
     if _is_one_sweep(asked) and asked.against != "epoch":
-        drawn = plots.sweep_figure(load_sweep(asked.runs[0]), found.metric, asked.against)
+        drawn = plots.sweep_figure(load_sweep(asked.runs[0]), comparison.metric, asked.against)
     else:
-        drawn = plots.curves_figure(loaded, found.metric)
+        drawn = plots.curves_figure(loaded, comparison.metric)
     plots.save(drawn, path)
 
 
-def _print(found: "Comparison", form: Format | None) -> None:
+def _print(comparison: "Comparison", form: Format | None) -> None:
     from murmurcast.reports import table_text, text_tables
 
     if form is Format.CSV:
-        typer.echo(found.to_frame().to_csv(index=False, lineterminator="\n"), nl=False)
+        typer.echo(comparison.to_frame().to_csv(index=False, lineterminator="\n"), nl=False)
         return
-    notes = (*found.notes, *_about_privacy(found))
-    title = f"At the end, {found.metric}"
+    notes = (*comparison.notes, *_about_privacy(comparison))
+    title = f"At the end, {comparison.metric}"
     if form is None:
-        text_tables.show_table(text_tables.console(), title, found.cells, found.headings, "\n".join(notes))
+        text_tables.show_table(text_tables.console(), title, comparison.cells, comparison.headings, "\n".join(notes))
         return
     written = table_text.latex if form is Format.LATEX else table_text.markdown
-    typer.echo(written(title, found.headings, found.cells, notes))
+    typer.echo(written(title, comparison.headings, comparison.cells, notes))
 
 
-def _about_privacy(found: "Comparison") -> tuple[str, ...]:
-    if not found.is_covered:
+def _about_privacy(comparison: "Comparison") -> tuple[str, ...]:
+    if not comparison.is_covered:
         return ("no noise covers own models; beside an epsilon: --metric published_accuracy, or published_loss",)
     return (
         "epsilon: of what is sent and published; no noise covers own models",

@@ -111,10 +111,10 @@ class Exported(NamedTuple):
 
 
 def _range(words: str) -> range:
-    found = re.fullmatch(r"\s*(\d{1,12})\s*(?:-\s*(\d{1,12})\s*)?", words)
-    if found is None:
+    match = re.fullmatch(r"\s*(\d{1,12})\s*(?:-\s*(\d{1,12})\s*)?", words)
+    if match is None:
         raise Error(f"--epochs {words[:40]}: not a number of epochs", hint="write --epochs 3 or --epochs 1-5")
-    first, last = int(found[1]), int(found[2] or found[1])
+    first, last = int(match[1]), int(match[2] or match[1])
     if not 1 <= first <= last:
         raise Error(f"--epochs {words[:40]}: not in order, from 1", hint="write --epochs 3 or --epochs 1-5")
     return range(first, last + 1)
@@ -193,7 +193,7 @@ def _parts(folder: Path, result: "Result", experiment: "Experiment", asked: Aske
     with progress_bar.stages(Console(stderr=True), "reading the experiment") as (on_stage, on_epoch):
         problem, algorithm = experiment.build(folder, on_stage)
         on_stage("sending again")
-        found = overheard.overhear(
+        capture = overheard.overhear(
             algorithm,
             problem,
             seed=seed,
@@ -202,17 +202,17 @@ def _parts(folder: Path, result: "Result", experiment: "Experiment", asked: Aske
             precision=experiment.run.precision,
             on_epoch=on_epoch,
         )
-    overheard.require_as_recorded(result, found, seed=seed, node=node, epochs=epochs)
+    overheard.require_as_recorded(result, capture, seed=seed, node=node, epochs=epochs)
     pilots = (algorithm.setup.radio or Radio()).pilots
     parts = []
-    for message in found.messages:
+    for message in capture.messages:
         before, data = sigmf.pilot(pilots, message.pilot), sigmf.symbols(message.signal)
         turn = np.complex64(message.turn)
         parts += [
             sigmf.Part("pilot", _comment(message), turn * before),
             sigmf.Part("data", _comment(message), turn * data),
         ]
-    return parts, _in_words(found.messages, pilots, len(parts[-1].samples))
+    return parts, _in_words(capture.messages, pilots, len(parts[-1].samples))
 
 
 def _in_words(messages: "tuple[Message, ...]", pilots: int, symbols: int) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NO_PATH_LOSS = 0.1  # amplitude, 20 dB of loss: even a metre of free space takes more
 
 
-class Found(NamedTuple):
+class LinkAnalysis(NamedTuple):
     """A link budget, and what it was made of."""
 
     budget: "LinkBudget"
@@ -55,20 +55,20 @@ def link(
     if figure is not None:
         require_figure(figure)
     experiment = experiment_files.load(file, overrides(sets))
-    found = _work(experiment, file.parent)
+    analysis = _work(experiment, file.parent)
     if figure is not None:
         from murmurcast.reports import link_plot, plots
 
-        plots.save(link_plot.link_figure(found.budget), figure)
+        plots.save(link_plot.link_figure(analysis.budget), figure)
     from murmurcast.cli import _link_text
 
     if as_json:
-        echo_json(_link_text.as_dict(found))
+        echo_json(_link_text.as_dict(analysis))
         return
-    _link_text.show(found)
+    _link_text.show(analysis)
 
 
-def _work(experiment: "Experiment", folder: Path) -> Found:
+def _work(experiment: "Experiment", folder: Path) -> LinkAnalysis:
     from rich.console import Console
     from rich.markup import escape
 
@@ -98,7 +98,8 @@ def _work(experiment: "Experiment", folder: Path) -> Found:
             normaliser=plan.mixing.normaliser,
             rounds=plan.schedule.rounds,
         )
-    return Found(budget, radio, plan, dim, radius, (*experiment.plan_warnings, *_warnings(experiment, plan, budget)))
+    warnings = (*experiment.plan_warnings, *_warnings(experiment, plan, budget))
+    return LinkAnalysis(budget, radio, plan, dim, radius, warnings)
 
 
 def _size(experiment: "Experiment", plan: "Plan", folder: Path, report: "Stage") -> tuple[int, float]:

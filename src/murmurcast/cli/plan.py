@@ -27,7 +27,7 @@ class HowMuch(StrEnum):
     NONE = "none"
 
 
-class Found(NamedTuple):
+class PlanAnalysis(NamedTuple):
     """A plan, what was asked about it, and why its number is no certificate; empty where it is one."""
 
     plan: "Plan"
@@ -88,20 +88,20 @@ def plan(
     coalitions = [_members(names) for names in observer or []]
     experiment = experiment_files.load(file, overrides(sets))
     assumed = _assumed(experiment)
-    found = _work(experiment, file.parent, coalitions, collusion)
+    analysis = _work(experiment, file.parent, coalitions, collusion)
     if figure is not None:
         from murmurcast.reports import plots
 
-        plots.save(plots.plan_figure(found.plan), figure)
+        plots.save(plots.plan_figure(analysis.plan), figure)
     if as_json:
         from murmurcast.cli._plan_json import as_dict
 
-        names = {"names": list(found.plan.network.names)} if found.plan.network.is_named else {}
-        echo_json(as_dict(*found, experiment.plan_warnings) | {"assumptions": list(assumed)} | names)
+        names = {"names": list(analysis.plan.network.names)} if analysis.plan.network.is_named else {}
+        echo_json(as_dict(*analysis, experiment.plan_warnings) | {"assumptions": list(assumed)} | names)
         return
     from murmurcast.cli._plan_text import show
 
-    show(*found, experiment.plan_warnings, assumed)
+    show(*analysis, experiment.plan_warnings, assumed)
 
 
 def _assumed(experiment: "Experiment") -> tuple[str, ...]:
@@ -116,7 +116,7 @@ def _assumed(experiment: "Experiment") -> tuple[str, ...]:
     return assumptions(facts, experiment.privacy.unit)
 
 
-def _work(experiment: Any, folder: Path, coalitions: list[tuple[int, ...]], how_much: HowMuch) -> Found:
+def _work(experiment: Any, folder: Path, coalitions: list[tuple[int, ...]], how_much: HowMuch) -> PlanAnalysis:
     """Plans, with a word on stderr about what is going on; it shows only on a terminal, and only while it lasts."""
     from rich.console import Console
     from rich.markup import escape
@@ -126,8 +126,8 @@ def _work(experiment: Any, folder: Path, coalitions: list[tuple[int, ...]], how_
 
     console = Console(stderr=True)
     with console.status("reading the experiment") as status:
-        made = experiment.build_plan(folder, on_stage=lambda words: status.update(escape(words)))
-        linears, observed = {}, observe(made)
+        power_plan = experiment.build_plan(folder, on_stage=lambda words: status.update(escape(words)))
+        linears, observed = {}, observe(power_plan)
         for members in coalitions:
             name = ", ".join(map(str, members))
 
@@ -138,9 +138,9 @@ def _work(experiment: Any, folder: Path, coalitions: list[tuple[int, ...]], how_
             linears[members] = observed.linear(members, report)
         collusion = _collusion(observed, how_much, status.update)
         status.update("checking what could break")
-        _ = made.warnings
-        reason = why_nominal(experiment, made)
-    return Found(made, linears, collusion, reason)
+        _ = power_plan.warnings
+        reason = why_nominal(experiment, power_plan)
+    return PlanAnalysis(power_plan, linears, collusion, reason)
 
 
 def _collusion(observed: "Observed", how_much: HowMuch, tell: "Stage") -> "Collusion | None":

@@ -73,14 +73,14 @@ def rank(
             folder=folder,
             on_score=bar.counted,
         )
-        found = rank_methods(experiment, options, file.parent)._replace(name=file.stem)
+        ranking = rank_methods(experiment, options, file.parent)._replace(name=file.stem)
         bar.stage("writing the page")
         require_folder(folder)
-        written = pages.write(found, folder)
+        written = pages.write(ranking, folder)
     if as_json:
-        echo_json(found.as_dict())
+        echo_json(ranking.as_dict())
         return
-    _show(found)
+    _show(ranking)
     typer.echo("\n" + "\n".join(_check.printable(str(path)) for path in written))
 
 

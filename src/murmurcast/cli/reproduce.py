@@ -58,16 +58,16 @@ def reproduce(
     seconds: dict[str, float] = {}
     with progress_bar.stages(console := Console(stderr=True, highlight=False), "starting") as bar:
         try:
-            made = make(out, data, seeds, _watching(bar, console, seconds), full=full)
+            reproduction = make(out, data, seeds, _watching(bar, console, seconds), full=full)
         except KeyboardInterrupt:
             typer.echo(f"stopped; {_check.printable(str(out))} is as it was", err=True)
             raise
     if as_json:
         from murmurcast.reproduction.writing import as_dict
 
-        echo_json({"folder": str(out), **as_dict(made), "seconds": seconds})
+        echo_json({"folder": str(out), **as_dict(reproduction), "seconds": seconds})
         return
-    _show(made, out, seconds)
+    _show(reproduction, out, seconds)
 
 
 def _watching(bar: "Bar", console: "Console", seconds: dict[str, float]) -> "Watching":
@@ -94,18 +94,18 @@ def _watching(bar: "Bar", console: "Console", seconds: dict[str, float]) -> "Wat
     return Watching(bar.stage, run, part_done)
 
 
-def _show(made: "Reproduction", folder: Path, seconds: dict[str, float]) -> None:
+def _show(reproduction: "Reproduction", folder: Path, seconds: dict[str, float]) -> None:
     """What came out: first lines, the main table, what held, where it is, how long it took."""
     from rich.markup import escape
 
     from murmurcast.reports import text_tables
 
     console = text_tables.console()
-    for line in made.first_lines:
+    for line in reproduction.first_lines:
         console.print(f"[bold]{escape(line)}[/bold]", soft_wrap=True)
-    main = made.chapters[0].tables[0]
+    main = reproduction.chapters[0].tables[0]
     text_tables.show_table(console, main.title, main.rows, main.headings, main.note)
-    for chapter in made.chapters:
+    for chapter in reproduction.chapters:
         console.print(f"\n[bold]{escape(chapter.title)}[/bold]")
         for finding in chapter.findings:
             colour = _COLOURS[finding.outcome]

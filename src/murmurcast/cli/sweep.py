@@ -97,53 +97,55 @@ def sweep(asked: Asked) -> None:
             on_change=watch,
         )
         try:
-            found = carry_out(experiment, parse_grid(asked.grid or []), options, asked.file.parent)
+            sweep_result = carry_out(experiment, parse_grid(asked.grid or []), options, asked.file.parent)
         except KeyboardInterrupt:
             where = _check.printable(str(folder))
             typer.echo(f"stopped; what is done is in {where}. The same command goes on", err=True)
             raise
-    _show(found, asked.metric, asked.as_json)
-    if asked.figure is not None and found.runs:
+    _show(sweep_result, asked.metric, asked.as_json)
+    if asked.figure is not None and sweep_result.runs:
         from murmurcast.reports import plots
 
-        plots.save(plots.sweep_figure(found, asked.metric), asked.figure)
-    if found.failures:
+        plots.save(plots.sweep_figure(sweep_result, asked.metric), asked.figure)
+    if failures := sweep_result.failures:
         raise Error(
-            f"{len(found.failures)} of {len(found.points)} points failed: {found.failures[0].problem}",
-            hint=f"{found.failures[0].hint}; the same command tries them again",
+            f"{len(failures)} of {len(sweep_result.points)} points failed: {failures[0].problem}",
+            hint=f"{failures[0].hint}; the same command tries them again",
         )
 
 
-def _show(found: "Sweep", metric: str | None, as_json: bool) -> None:
+def _show(sweep_result: "Sweep", metric: str | None, as_json: bool) -> None:
     from murmurcast.reports.sweep_table import NOTE, cells, failed, headings, shown_metric
 
-    chosen = shown_metric(found, metric)
+    chosen = shown_metric(sweep_result, metric)
     if as_json:
-        echo_json(as_dict(found, chosen))
+        echo_json(as_dict(sweep_result, chosen))
         return
     from murmurcast.reports import text_tables
 
     console = text_tables.console()
-    if found.runs:
-        texts = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in cells(found, chosen)]
-        text_tables.show_table(console, f"At the end, {chosen}", texts, headings(found, chosen), NOTE)
-    if found.failures:
-        text_tables.show_table(console, "Failed", failed(found), ("point", "why", "attempts"))
-    typer.echo(f"\nKept in  {_check.printable(str(found.folder))}: {len(found.runs)} of {len(found.points)} points")
+    if sweep_result.runs:
+        texts = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in cells(sweep_result, chosen)]
+        text_tables.show_table(console, f"At the end, {chosen}", texts, headings(sweep_result, chosen), NOTE)
+    if sweep_result.failures:
+        text_tables.show_table(console, "Failed", failed(sweep_result), ("point", "why", "attempts"))
+    done = f"{len(sweep_result.runs)} of {len(sweep_result.points)} points"
+    typer.echo(f"\nKept in  {_check.printable(str(sweep_result.folder))}: {done}")
 
 
-def as_dict(found: "Sweep", metric: str) -> dict[str, Any]:
+def as_dict(sweep_result: "Sweep", metric: str) -> dict[str, Any]:
     """The sweep for programs."""
     from murmurcast.reports.sweep_table import summary
 
     rows = [
-        {"name": point.name, "values": point.values, **summary(found, point, metric)._asdict()} for point in found.done
+        {"name": point.name, "values": point.values, **summary(sweep_result, point, metric)._asdict()}
+        for point in sweep_result.done
     ]
     return {
-        "folder": str(found.folder),
-        "axes": list(found.axes),
+        "folder": str(sweep_result.folder),
+        "axes": list(sweep_result.axes),
         "metric": metric,
         "points": rows,
-        "failures": [one._asdict() for one in found.failures],
-        "missing": [point.name for point in found.missing],
+        "failures": [one._asdict() for one in sweep_result.failures],
+        "missing": [point.name for point in sweep_result.missing],
     }

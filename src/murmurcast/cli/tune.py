@@ -74,12 +74,12 @@ def tune(
     with stages(Console(stderr=True), "loading") as bar:
         tried: dict[str, Any] = _tried(tries or [])
         options = TuneOptions(**tried, seeds=seeds, folder=kept, on_stage=bar.stage, on_try=bar.counted)
-        found = _found(experiment, given, options)
-    comments_kept = _write(found, given, text, goal, kept)
+        tuning = _tune(experiment, given, options)
+    comments_kept = _write(tuning, given, text, goal, kept)
     if as_json:
-        echo_json({**found.as_dict(), "file": str(goal), "comments_kept": comments_kept, "folder": str(kept)})
+        echo_json({**tuning.as_dict(), "file": str(goal), "comments_kept": comments_kept, "folder": str(kept)})
         return
-    _show(found, goal, comments_kept)
+    _show(tuning, goal, comments_kept)
 
 
 class _Given(NamedTuple):
@@ -92,7 +92,7 @@ class _Given(NamedTuple):
 
 def _tried(items: list[str]) -> "dict[str, tuple[Any, ...]]":
     """The values of --try by the options they are of."""
-    found: dict[str, tuple[Any, ...]] = {}
+    values: dict[str, tuple[Any, ...]] = {}
     for item in items:
         key, equals, listed = item.partition("=")
         key, words = key.strip(), [word.strip() for word in listed.split(",")]
@@ -101,20 +101,20 @@ def _tried(items: list[str]) -> "dict[str, tuple[Any, ...]]":
                 f"--try {item}: expected KEY=VALUE,VALUE",
                 hint=f"{_check.nearest(key, _TRIED)} Write it as --try clip=0.1,0.3",
             )
-        if _TRIED[key] in found:
+        if _TRIED[key] in values:
             raise Error(f"--try {key} is given twice", hint=f"write all values at once: --try {key}=1,2")
         read = {"clip": float, "step": float, "epochs": int, "decay": str}[key]
         try:
-            found[_TRIED[key]] = tuple(read(word) for word in words)
+            values[_TRIED[key]] = tuple(read(word) for word in words)
         except ValueError:
             raise Error(
                 f"--try {item}: a value is not {'a whole number' if read is int else 'a number'}",
                 hint="write numbers with commas between them, such as --try epochs=10,30",
             ) from None
-    return found
+    return values
 
 
-def _found(experiment: "Experiment", given: _Given, options: "TuneOptions") -> "Tuning":
+def _tune(experiment: "Experiment", given: _Given, options: "TuneOptions") -> "Tuning":
     from murmurcast.experiments.tune import tune as choose
 
     try:
@@ -141,13 +141,13 @@ def _require_free(goal: Path, kept: Path, overwrite: bool) -> None:
 def _written(kept: Path) -> dict[str, Any]:
     """The hashes of files that were written before."""
     try:
-        found = json.loads((kept / _WRITTEN).read_bytes())
+        digests = json.loads((kept / _WRITTEN).read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return digests if isinstance(digests, dict) else {}
 
 
-def _write(found: "Tuning", given: _Given, text: str, goal: Path, kept: Path) -> bool:
+def _write(tuning: "Tuning", given: _Given, text: str, goal: Path, kept: Path) -> bool:
     """Writes the experiment with the chosen settings; whether its author's comments are still there."""
     from murmurcast.experiments.load import override
     from murmurcast.experiments.tuned_file import moved_paths, tuned_file
@@ -157,31 +157,31 @@ def _write(found: "Tuning", given: _Given, text: str, goal: Path, kept: Path) ->
     keys = {(section, key) for part in (before, values) for section, entries in part.items() for key in entries}
     was, now = ({(section, key): part.get(section, {}).get(key) for section, key in keys} for part in (before, values))
     changes = {place: now[place] for place in sorted(keys) if now[place] != was[place]}
-    changes |= found.changes | moved_paths(values, given.file.parent, goal.parent)
+    changes |= tuning.changes | moved_paths(values, given.file.parent, goal.parent)
     header = (
-        f"--public {Path(given.public).name}: {found.metric} {found.chosen.value:.4f} there, the best of "
-        f"{len(found.tries)} settings"
+        f"--public {Path(given.public).name}: {tuning.metric} {tuning.chosen.value:.4f} there, the best of "
+        f"{len(tuning.tries)} settings"
     )
-    made = tuned_file(text, changes, _check.printable(header))
-    content = made.text.encode()
+    tuned = tuned_file(text, changes, _check.printable(header))
+    content = tuned.text.encode()
     _files.write_atomically(goal, content)
     digests = _written(kept) | {str(goal.resolve()): hashlib.sha256(content).hexdigest()}
     _files.write_atomically(kept / _WRITTEN, json.dumps(digests).encode())
-    return made.comments_kept
+    return tuned.comments_kept
 
 
-def _show(found: "Tuning", goal: Path, comments_kept: bool) -> None:
+def _show(tuning: "Tuning", goal: Path, comments_kept: bool) -> None:
     from murmurcast.reports import text_tables
 
     console = text_tables.console()
-    seeds = "1 seed" if found.seeds == 1 else f"{found.seeds} seeds"
+    seeds = "1 seed" if tuning.seeds == 1 else f"{tuning.seeds} seeds"
     note = (
-        f"{found.metric}: of published models, mean over nodes and {seeds}; spread: standard deviation over seeds\n"
-        f"{found.part}\nno record of the private set was read: the choice costs nothing of its budget"
+        f"{tuning.metric}: of published models, mean over nodes and {seeds}; spread: standard deviation over seeds\n"
+        f"{tuning.part}\nno record of the private set was read: the choice costs nothing of its budget"
     )
-    text_tables.show_table(console, f"Tried on {found.public}", found.cells, found.headings, note)
-    console.print(f"\n[bold]Chosen[/bold]: {text_tables.plain(found.chosen.setting.in_words())}", soft_wrap=True)
+    text_tables.show_table(console, f"Tried on {tuning.public}", tuning.cells, tuning.headings, note)
+    console.print(f"\n[bold]Chosen[/bold]: {text_tables.plain(tuning.chosen.setting.in_words())}", soft_wrap=True)
     lost = () if comments_kept else ("comments of the file are lost: it is written in a way that cannot be followed",)
-    for line in (*found.warnings, *lost):
+    for line in (*tuning.warnings, *lost):
         console.print(f"[yellow]warning:[/yellow] {text_tables.plain(line)}", soft_wrap=True)
     typer.echo(_check.printable(str(goal)))

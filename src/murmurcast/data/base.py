@@ -97,7 +97,7 @@ class Dataset:
 
         The paper's 80/20 of MNIST is `mnist().split(0.2, seed)`: 56,000 and 14,000 images.
         """
-        found = from_pool(
+        resplit = from_pool(
             self.name,
             np.concatenate([self.features, self.test_features]),
             np.concatenate([self.targets, self.test_targets]),
@@ -108,9 +108,9 @@ class Dataset:
             seed=seed,
         )
         if self.holders is None:
-            return _as_before(found, self)
+            return _as_before(resplit, self)
         rows = split_rows(len(self.features) + len(self.test_features), test_fraction, seed)
-        return replace(_as_before(found, self), holders=self.holders.pooled(*rows))
+        return replace(_as_before(resplit, self), holders=self.holders.pooled(*rows))
 
     def normalised(self, mean: float, std: float) -> "Dataset":
         """The same set with features (x - mean) / std.
@@ -146,13 +146,13 @@ class Dataset:
         """
         parts = Parts(self.features, self.test_features)
         with shown(on_stage) as tell:
-            found = applied(maps_of(maps), parts, self.image_shape, tell)
+            mapped = applied(maps_of(maps), parts, self.image_shape, tell)
         return replace(
             self,
-            features=found.parts.training,
-            test_features=found.parts.test,
-            image_shape=found.shape,
-            maps=(*self.maps, *found.maps),
+            features=mapped.parts.training,
+            test_features=mapped.parts.test,
+            image_shape=mapped.shape,
+            maps=(*self.maps, *mapped.maps),
             optimum=None,
         )
 

@@ -94,8 +94,8 @@ def from_file(
     except UNREADABLE as problem:
         raise Error(f"{path} cannot be read as {path.suffix}: {_check.short(problem)}", hint=_HINT) from None
     try:
-        found = assembled(path.stem, parts, declared, test_fraction, seed)
-        return found if image_shape is None else replace(found, image_shape=image_shape)
+        dataset = assembled(path.stem, parts, declared, test_fraction, seed)
+        return dataset if image_shape is None else replace(dataset, image_shape=image_shape)
     except Error as problem:
         raise Error(f"{path}: {problem}", hint=problem.hint) from None
 
@@ -126,7 +126,7 @@ def assembled(
             hint="give labels as words or whole numbers, in a column label or in y; or declare no labels",
         )
     if len(parts) == 1:
-        found = from_pool(
+        dataset = from_pool(
             name,
             parts[0].features,
             targets[0],
@@ -136,7 +136,7 @@ def assembled(
             seed=seed,
         )
     else:
-        found = Dataset(
+        dataset = Dataset(
             name=name,
             features=parts[0].features,
             targets=targets[0],
@@ -145,13 +145,13 @@ def assembled(
             classes=classes,
             label_names=names,
         )
-    found = with_origin(found, "records" if declared is None and classes is not None else "declared")
+    dataset = with_origin(dataset, "records" if declared is None and classes is not None else "declared")
     if parts[0].holders is None:
-        return found
+        return dataset
     if len(parts) == 1:
         training, test = split_rows(len(parts[0].features), test_fraction, seed)
-        return replace(found, holders=parts[0].holders.cut(training, test))
-    return replace(found, holders=parts[0].holders)
+        return replace(dataset, holders=parts[0].holders.cut(training, test))
+    return replace(dataset, holders=parts[0].holders)
 
 
 def _encoded(
@@ -182,8 +182,8 @@ def _read_npz(path: Path, node_column: str | None) -> list[Part]:
             raise Error(f"{path} is a single array, not an archive", hint="write it by numpy.savez(path, x=x, y=y)")
         names = set(archive.files)
         if names not in ({"x", "y"}, {"x", "y", "x_test", "y_test"}):
-            held = ", ".join(sorted(names)) or "nothing"
-            raise Error(f"{path} holds {held}", hint="name the arrays x and y (and x_test and y_test, or neither)")
+            listing = ", ".join(sorted(names)) or "nothing"
+            raise Error(f"{path} holds {listing}", hint="name the arrays x and y (and x_test and y_test, or neither)")
         parts = [_part(path, "x", archive["x"], "y", archive["y"])]
         if len(names) == 4:
             parts.append(_part(path, "x_test", archive["x_test"], "y_test", archive["y_test"]))
@@ -261,13 +261,13 @@ def _target_column(path: Path, columns: list[str]) -> str:
     twice = next((column for column in columns if columns.count(column) > 1), None)
     if twice is not None:
         raise Error(f'{path} has two columns "{twice}"', hint="give every column its own name")
-    found = [column for column in columns if column.lower() in ("label", "target")]
-    if len(found) != 1:
-        held = " and ".join(found) or ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
-        raise Error(f"{path} has the columns {held}", hint='name exactly one column "label" or "target"')
+    target_columns = [column for column in columns if column.lower() in ("label", "target")]
+    if len(target_columns) != 1:
+        listing = " and ".join(target_columns) or ", ".join(columns[:8]) + (", ..." if len(columns) > 8 else "")
+        raise Error(f"{path} has the columns {listing}", hint='name exactly one column "label" or "target"')
     if len(columns) == 1:
-        raise Error(f"{path} has no column beside {found[0]}", hint="add at least one column of numbers")
-    return found[0]
+        raise Error(f"{path} has no column beside {target_columns[0]}", hint="add at least one column of numbers")
+    return target_columns[0]
 
 
 def from_table(

@@ -66,8 +66,8 @@ class Holders(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         """All nodes that hold a training record, sorted; numbers by their value."""
-        found = np.unique(self.training).tolist()
-        return tuple(sorted(found, key=lambda name: (0, int(name), name) if name.isdecimal() else (1, 0, name)))
+        distinct = np.unique(self.training).tolist()
+        return tuple(sorted(distinct, key=lambda name: (0, int(name), name) if name.isdecimal() else (1, 0, name)))
 
 
 def holder_names(column: str, values: Any) -> Words:

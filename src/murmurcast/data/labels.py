@@ -48,12 +48,12 @@ def _listed(labels: object) -> tuple[Label, ...]:
     )
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
         raise wrong
-    found = tuple(_plain(label) for label in labels)
-    if None in found or len({type(label) for label in found}) > 1:
+    plain = tuple(_plain(label) for label in labels)
+    if None in plain or len({type(label) for label in plain}) > 1:
         raise wrong
-    if len(set(found)) < max(2, len(found)):
+    if len(set(plain)) < max(2, len(plain)):
         raise Error("labels names fewer than two labels, or one of them twice", hint="name every label once")
-    return tuple(label for label in found if label is not None)
+    return tuple(label for label in plain if label is not None)
 
 
 def _plain(label: object) -> Label | None:
@@ -73,8 +73,8 @@ def places_of(declared: Sequence[Label], column: NDArray[Any]) -> NDArray[np.int
     known, inverse = np.unique(column, return_inverse=True)
     read: Callable[[Any], Label | None] = _word if isinstance(declared[0], str) else _whole_number
     place = {label: number for number, label in enumerate(declared)}
-    found = np.array([-1 if (label := read(value)) is None else place.get(label, -1) for value in known])
-    return np.asarray(found[inverse], np.int64)
+    known_places = np.array([-1 if (label := read(value)) is None else place.get(label, -1) for value in known])
+    return np.asarray(known_places[inverse], np.int64)
 
 
 def _word(value: Any) -> Label:

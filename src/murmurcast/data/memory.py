@@ -47,9 +47,9 @@ def from_arrays(
     parts = [_part(x, y)._replace(holders=holders)]
     if test is not None:
         parts.append(_part(*test))
-    found = assembled("arrays", parts, declared, test_fraction, seed)
+    dataset = assembled("arrays", parts, declared, test_fraction, seed)
     shape = _array("x", x).shape[1:]
-    return replace(found, image_shape=shape) if len(shape) == 2 else found
+    return replace(dataset, image_shape=shape) if len(shape) == 2 else dataset
 
 
 def from_frame(
@@ -87,9 +87,9 @@ def from_frame(
     parts = [_from_columns(one, target, node_column, declared is not None) for one in tables[:1]]
     # Nobody asks whose the test part's records are.
     parts += [_from_columns(one, target, None, declared is not None) for one in tables[1:]]
-    found = assembled("frame", parts, declared, test_fraction, seed)
+    dataset = assembled("frame", parts, declared, test_fraction, seed)
     shape = _image_shape(tables[0], target, node_column)
-    return replace(found, image_shape=shape, label_names=names or found.label_names)
+    return replace(dataset, image_shape=shape, label_names=names or dataset.label_names)
 
 
 def columns_of(frame: Any) -> dict[str, NDArray[Any]]:

@@ -21,8 +21,8 @@ def optimum_of(features: NDArray[Any], targets: NDArray[Any], classes: int | Non
 
 def least_squares_optimum(features: NDArray[Any], targets: NDArray[Any]) -> FloatArray:
     """The [features] parameters, without bias, of least mean square; the shortest where several are best."""
-    found: FloatArray = np.linalg.lstsq(features.astype(np.float64), targets.astype(np.float64), rcond=None)[0]
-    return found
+    parameters: FloatArray = np.linalg.lstsq(features.astype(np.float64), targets.astype(np.float64), rcond=None)[0]
+    return parameters
 
 
 def logistic_optimum(features: NDArray[Any], targets: NDArray[Any], classes: int) -> FloatArray | None:
@@ -64,8 +64,8 @@ def _newton_step(x: FloatArray, chance: FloatArray, gradient: FloatArray) -> Flo
 
     operator = LinearOperator((gradient.size, gradient.size), matvec=curve, dtype=np.float64)
     with np.errstate(all="ignore"):  # where planes part the labels the curvature vanishes
-        found, _ = cg(operator, gradient.ravel(), rtol=1e-10, atol=0.0, maxiter=10 * gradient.size)
-    step = np.asarray(found).reshape(gradient.shape)
+        solution, _ = cg(operator, gradient.ravel(), rtol=1e-10, atol=0.0, maxiter=10 * gradient.size)
+    step = np.asarray(solution).reshape(gradient.shape)
     return np.asarray(step - step.mean(axis=0))
 
 

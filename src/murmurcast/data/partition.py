@@ -302,8 +302,8 @@ class Partition:
             if node == "...":
                 lines.append([node, *[""] * (len(names) + 1)])
             else:
-                held = map(str, counts[int(node)])
-                lines.append([self.names[int(node)][:_NAME_SHOWN], *held, str(self.sizes[int(node)])])
+                label_counts = map(str, counts[int(node)])
+                lines.append([self.names[int(node)][:_NAME_SHOWN], *label_counts, str(self.sizes[int(node)])])
         lines.append(["all", *map(str, counts.sum(axis=0)), str(self.sizes.sum())])
         lines = [[line[0], *_abbreviated(line[1:-1], _LABELS_SHOWN, line[0] != "..."), line[-1]] for line in lines]
         widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]

@@ -46,17 +46,17 @@ class FirstReleases:
 
     def apply(self, features: Features) -> Features:
         """Any rows, transformed as those of training were: [examples, features]."""
-        found = within_unit_ball(features, self.rows)
+        transformed = within_unit_ball(features, self.rows)
         for statistic in self.averages:
-            found = self.step(statistic, found)
-        return found
+            transformed = self.step(statistic, transformed)
+        return transformed
 
     def average(self, statistic: Statistic, rows: Sequence[Features]) -> FloatArray:
         """What everybody makes of all nodes' releases, each of its own rows [examples, features]."""
         noise = self.noise[statistic]
         released = (
-            weight * release(statistic, held, float(std), self.seed, node)
-            for node, (weight, held, std) in enumerate(zip(self.weights, rows, noise, strict=True))
+            weight * release(statistic, own_rows, float(std), self.seed, node)
+            for node, (weight, own_rows, std) in enumerate(zip(self.weights, rows, noise, strict=True))
         )
         return np.asarray(sum(released))
 
@@ -101,7 +101,7 @@ def with_first_releases(
     for statistic in STATISTICS:
         if statistic not in noise:
             continue
-        average = first.average(statistic, [features[held] for held in partition.rows])
+        average = first.average(statistic, [features[indices] for indices in partition.rows])
         first = replace(first, averages={**first.averages, statistic: average})
         features = first.step(statistic, features)
     test = first.apply(data.test_features)

@@ -221,9 +221,9 @@ def _from_folder(recipe: Recipe, folder: Path) -> Images:
     torchvision = {"mnist": "MNIST/raw", "fashion-mnist": "FashionMNIST/raw"}.get(recipe.name, recipe.name)
     try:
         for inner in (folder / recipe.name, folder / torchvision, folder):
-            found = {path.name: path for path in sorted(inner.iterdir()) if path.is_file()} if inner.is_dir() else {}
-            if any(_file_of(name) is not None for name in found):
-                return _assembled((name, path.read_bytes) for name, path in found.items())
+            paths = {path.name: path for path in sorted(inner.iterdir()) if path.is_file()} if inner.is_dir() else {}
+            if any(_file_of(name) is not None for name in paths):
+                return _assembled((name, path.read_bytes) for name, path in paths.items())
     except OSError as problem:
         raise _Refused(f"cannot be read: {problem.strerror}") from None
     raise _Refused("holds none of the four IDX files")
@@ -343,20 +343,20 @@ def _file_of(name: str) -> str | None:
 
 def _assembled(candidates: Iterator[tuple[str, Callable[[], bytes]]]) -> Images:
     """The four arrays from named contents; only those that are needed are read."""
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for name, read in candidates:
         wanted = _file_of(name)
-        if wanted is None or wanted in found:
+        if wanted is None or wanted in arrays:
             continue
         content = read()
         try:
-            found[wanted] = parse_idx(content)
+            arrays[wanted] = parse_idx(content)
         except ValueError as problem:
             raise _Refused(f"{name.rsplit('/', 1)[-1]}: {problem}") from None
-    missing = [name for name in _FILES if name not in found]
+    missing = [name for name in _FILES if name not in arrays]
     if missing:
         raise _Refused(f"{missing[0]} is missing")
-    return Images(*(found[name] for name in _FILES))
+    return Images(*(arrays[name] for name in _FILES))
 
 
 def _short(text: str) -> str:

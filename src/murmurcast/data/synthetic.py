@@ -43,8 +43,8 @@ def least_squares(
     factor = heterogeneity * generator.standard_normal((examples, 1))
     x = generator.standard_normal((examples, features)) + factor * towards
     y = (x * (truth + factor * drift)).sum(axis=1) + noise * generator.standard_normal(examples)
-    made = from_pool("least-squares", x.astype(np.float32), y.astype(np.float32), classes=None, solve=True)
-    return with_origin(made, "built in")
+    dataset = from_pool("least-squares", x.astype(np.float32), y.astype(np.float32), classes=None, solve=True)
+    return with_origin(dataset, "built in")
 
 
 def logistic(examples: int = 1000, features: int = 10, classes: int = 3, seed: int = 0) -> Dataset:
@@ -67,14 +67,14 @@ def logistic(examples: int = 1000, features: int = 10, classes: int = 3, seed: i
     x = generator.standard_normal((examples, features)).astype(np.float32)
     # The largest of scores with Gumbel noise is a draw from their softmax.
     y = np.argmax(x @ truth.T + bias + generator.gumbel(size=(examples, classes)), axis=1)
-    made = from_pool("logistic", x, y.astype(np.int32), classes=classes, solve=True)
-    if made.optimum is None:
+    dataset = from_pool("logistic", x, y.astype(np.int32), classes=classes, solve=True)
+    if dataset.optimum is None:
         raise Error(
             f"{examples} examples of {classes} classes with {features} features can be told apart by planes, "
             "so no parameters are best",
             hint=f"draw more examples, such as {20 * classes * (features + 1)}",
         )
-    return with_origin(made, "built in")
+    return with_origin(dataset, "built in")
 
 
 def _require_size(examples: int, numbers: int, seed: int) -> None:

@@ -170,9 +170,9 @@ def _require_loss(algorithm: Algorithm, problem: Problem, test: Any, dtype: Any)
     model, shapes = jax.ShapeDtypeStruct(problem.shape, dtype), jax.tree.map(shape_of, test)
     metrics = _evaluated(algorithm, "evaluate", lambda: jax.eval_shape(problem.evaluate, model, shapes))
     if not isinstance(metrics, dict) or "loss" not in metrics or any(value.shape for value in metrics.values()):
-        found = sorted(metrics) if isinstance(metrics, dict) else type(metrics).__name__
+        returned = sorted(metrics) if isinstance(metrics, dict) else type(metrics).__name__
         raise Error(
-            f"{type(problem).__name__} evaluates a model to {found}",
+            f"{type(problem).__name__} evaluates a model to {returned}",
             hint='let evaluate return a dict of scalars with "loss" among them: every run is judged by it',
         )
 

@@ -85,8 +85,8 @@ def fill(out: FloatArray, std: FloatArray, words: RandomWords) -> None:
     rows = rows_of(std)
     with jax.enable_x64(True):
         word = words(out.size).view(np.int64).reshape(out.shape)
-        found, rest = map(np.asarray, propose(word, rows, _on_device()))
-    out[...] = found
+        integers, rest = map(np.asarray, propose(word, rows, _on_device()))
+    out[...] = integers
     missing = _refused(rest, words)
     size = out.shape[1]
     while len(missing):
@@ -132,26 +132,27 @@ def _refused(rest: FloatArray, words: RandomWords) -> Integers:
 
 def below(rest: FloatArray, words: RandomWords) -> NDArray[np.bool_]:
     """Whether fresh uniform numbers are below `rest`; exact, for as many bits are drawn as it takes."""
-    found = rest >= 1
-    unsure = np.flatnonzero((rest > 0) & ~found)
+    is_below = rest >= 1
+    unsure = np.flatnonzero((rest > 0) & ~is_below)
     rest = rest[unsure]
     while len(unsure):
         bits = (words(len(unsure)) >> np.uint64(11)).astype(np.float64)  # 53, as many as a float holds
         whole = np.floor(rest * 2.0**53)
-        found[unsure[bits < whole]] = True
+        is_below[unsure[bits < whole]] = True
         rest = rest * 2.0**53 - whole
         still = (bits == whole) & (rest > 0)
         unsure, rest = unsure[still], rest[still]
-    return found
+    return is_below
 
 
 @cache
 def proposals() -> Proposals:
     """All proposals; blocks that one has not are never proposed."""
-    made = [_proposal(LEAST_STD * 2.0 ** ((number + 1) / _PER_OCTAVE)) for number in range(_PER_OCTAVE)]
-    most = max(len(scale) for _, scale in made)
+    octave = [_proposal(LEAST_STD * 2.0 ** ((number + 1) / _PER_OCTAVE)) for number in range(_PER_OCTAVE)]
+    most = max(len(scale) for _, scale in octave)
     return Proposals(
-        np.stack([block for block, _ in made]), np.stack([np.pad(scale, (0, most - len(scale))) for _, scale in made])
+        np.stack([block for block, _ in octave]),
+        np.stack([np.pad(scale, (0, most - len(scale))) for _, scale in octave]),
     )
 
 

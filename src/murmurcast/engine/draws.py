@@ -48,28 +48,28 @@ class DrawnFrom(NamedTuple):
 def sources(algorithm: Algorithm, round_number: int) -> dict[str, DrawnFrom]:
     """Where the draws of a round come from, by name."""
     one = algorithm.rounds[round_number]
-    found = {}
+    drawn_from = {}
     for number, (name, draw) in enumerate(one.draws.items()):
-        found[name] = (
+        drawn_from[name] = (
             DrawnFrom(draw, round_number, number, 0)
             if isinstance(draw, Draw)
             else _earlier(algorithm, round_number, name, draw)
         )
-    return found
+    return drawn_from
 
 
 def _earlier(algorithm: Algorithm, round_number: int, name: str, again: Again) -> DrawnFrom:
     names = [one.name for one in algorithm.rounds]
     made_in = round_number if again.of_round is None else names.index(again.of_round) if again.of_round in names else -1
-    made = algorithm.rounds[made_in].draws if made_in >= 0 else {}
-    draw = made.get(again.draw)
+    draws = algorithm.rounds[made_in].draws if made_in >= 0 else {}
+    draw = draws.get(again.draw)
     made_before = again.epochs_ago > 0 or (again.epochs_ago == 0 and made_in < round_number)
     if not isinstance(draw, Draw) or not made_before:
         raise Error(
             f'the draw "{name}" of round "{names[round_number]}" is to be "{again.draw}" again, not made before',
             hint="name a fresh draw of this round of an earlier epoch, or of an earlier round",
         )
-    return DrawnFrom(draw, made_in, list(made).index(again.draw), again.epochs_ago)
+    return DrawnFrom(draw, made_in, list(draws).index(again.draw), again.epochs_ago)
 
 
 def words(one: Round) -> str:
@@ -161,10 +161,10 @@ def of_round(
         for name, source in sources(algorithm, number).items():
             several = owners(source.draw, gains)
             if source.draw.law == "discrete gaussian" and secret is not None:
-                found = secret
+                flat = secret
             else:
-                found = draw_all(source, roots, epoch, numbers, (size, several, own_pairs), dtype)
-            values[name] = found.reshape(len(numbers), *several, len(roots), *shape)
+                flat = draw_all(source, roots, epoch, numbers, (size, several, own_pairs), dtype)
+            values[name] = flat.reshape(len(numbers), *several, len(roots), *shape)
             axes[name] = len(several)
         return Drawn(values, axes)
 

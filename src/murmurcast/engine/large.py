@@ -156,18 +156,18 @@ def program(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtyp
 def _run(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtype: "np.dtype[Any]") -> _Run:
     together = team()
     hearing: Any = reduce(lambda one, other: one + other, [one.channel.gains for one in algorithm.rounds])  # type: ignore[attr-defined]
-    found = numbering(csr_array(hearing), _parts(together, csr_array(hearing)), together.rank)
-    pool, held = _data_of(problem, found.own, dtype)
+    node_numbering = numbering(csr_array(hearing), _parts(together, csr_array(hearing)), together.rank)
+    pool, holdings = _data_of(problem, node_numbering.own, dtype)
     rounds = range(len(algorithm.rounds))
     uses = tuple(_use(algorithm, number, problem, dtype) for number in rounds)
-    room = (found.rows, len(seeds))
+    room = (node_numbering.rows, len(seeds))
     shapes = check.first_state(algorithm, problem, dtype).state
     return _Run(
         tuple(phases(algorithm, number, problem, dtype) for number in rounds),
         uses,
-        Fixed(jnp.asarray(noise.roots(seeds)), pool, jnp.asarray(found.row_of())),
-        tuple(_pieces(algorithm, found, held, _nodes_per_block(problem, len(seeds), dtype), dtype)),
-        found,
+        Fixed(jnp.asarray(noise.roots(seeds)), pool, jnp.asarray(node_numbering.row_of())),
+        tuple(_pieces(algorithm, node_numbering, holdings, _nodes_per_block(problem, len(seeds), dtype), dtype)),
+        node_numbering,
         together,
         jax.tree.map(lambda leaf: buffers.buffer((*room, *leaf.shape), dtype), shapes),
         None if all(use.has_room for use in uses) else buffers.buffer((*room, *problem.shape), dtype),
@@ -176,11 +176,11 @@ def _run(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtype: 
 
 def _parts(together: Team, hearing: csr_array) -> tuple[NDArray[np.int64], ...]:
     """The nodes of every process, as the one that leads shares them out."""
-    told = np.zeros(together.size + hearing.shape[0], np.int64)
+    sizes_and_order = np.zeros(together.size + hearing.shape[0], np.int64)
     if together.leads:
         parts = shared_out(hearing, together.size)
-        told[:] = [*map(len, parts), *np.concatenate(parts)]
-    sizes, order = np.split(together.from_leader(told), [together.size])
+        sizes_and_order[:] = [*map(len, parts), *np.concatenate(parts)]
+    sizes, order = np.split(together.from_leader(sizes_and_order), [together.size])
     return tuple(np.split(order, np.cumsum(sizes)[:-1]))
 
 
@@ -188,8 +188,8 @@ def _data_of(problem: Problem, nodes: NDArray[np.int64], dtype: "np.dtype[Any]")
     """The examples of some nodes, and which of them each holds; without a pool, None and what every node holds."""
     if not (clips_as_proved(problem) and hasattr(problem, "pool")):
         return None, jax.tree.map(lambda leaf: cast(leaf, dtype), problem.local_data())
-    pool, held = problem.pool(nodes)
-    return jax.tree.map(lambda leaf: jnp.asarray(cast(leaf, dtype)), pool), held
+    pool, holdings = problem.pool(nodes)
+    return jax.tree.map(lambda leaf: jnp.asarray(cast(leaf, dtype)), pool), holdings
 
 
 def _nodes_per_block(problem: Problem, seeds: int, dtype: "np.dtype[Any]") -> int:
@@ -198,15 +198,17 @@ def _nodes_per_block(problem: Problem, seeds: int, dtype: "np.dtype[Any]") -> in
     return max(2, min(fit, -(-problem.nodes // 2)))
 
 
-def _pieces(algorithm: Algorithm, found: Numbering, held: Any, size: int, dtype: "np.dtype[Any]") -> Iterator[Piece]:
-    pairs, others = draws.pairs(algorithm), len(found.own) - found.hubs
+def _pieces(
+    algorithm: Algorithm, node_numbering: Numbering, holdings: Any, size: int, dtype: "np.dtype[Any]"
+) -> Iterator[Piece]:
+    pairs, others = draws.pairs(algorithm), len(node_numbering.own) - node_numbering.hubs
     widest = max(int(np.bincount(one.channel.gains.indices).max()) for one in algorithm.rounds)  # type: ignore[attr-defined]
-    of_hubs = max(2, min(size, found.hubs, _BLOCK_BYTES // (_BYTES_PER_LINK * widest)))
-    for begin, end, rows in ((0, others, size), (others, len(found.own), of_hubs)):
+    of_hubs = max(2, min(size, node_numbering.hubs, _BLOCK_BYTES // (_BYTES_PER_LINK * widest)))
+    for begin, end, rows in ((0, others, size), (others, len(node_numbering.own), of_hubs)):
         for start in range(begin, end, rows):
-            numbers = found.own[start : min(end, start + rows)]
+            numbers = node_numbering.own[start : min(end, start + rows)]
             filled = np.pad(numbers, (0, rows - len(numbers)), mode="edge")
-            blocks = _blocks(algorithm, (start, filled), _of_nodes((held, pairs), filled, dtype), dtype)
+            blocks = _blocks(algorithm, (start, filled), _of_nodes((holdings, pairs), filled, dtype), dtype)
             yield Piece(len(numbers), *blocks)
 
 
@@ -247,24 +249,24 @@ def _begin(this: _Run, algorithm: Algorithm, problem: Problem, fitting: check.Fi
     """Writes the state of every node at the public start."""
 
     @jax.jit
-    def begin(points: jax.Array, keys: jax.Array, held: Any, pool: Any) -> Any:
+    def begin(points: jax.Array, keys: jax.Array, holdings: Any, pool: Any) -> Any:
         def of_node(item: Any) -> Any:
-            points, keys, held = item
-            mine = held if pool is None else problem.of_pool(pool, held)  # type: ignore[attr-defined]
+            points, keys, holdings = item
+            mine = holdings if pool is None else problem.of_pool(pool, holdings)  # type: ignore[attr-defined]
             by_seed: Any = jax.vmap(
                 lambda point, key: algorithm.init(point, node.local(problem, mine, jax.random.wrap_key_data(key)))
             )
             return by_seed(points, keys)
 
-        return jax.lax.map(of_node, (points, keys, held))
+        return jax.lax.map(of_node, (points, keys, holdings))
 
     roots, leaves = this.fixed.roots, jax.tree.leaves(this.state, is_leaf=_is_buffer)
     key = noise.at_epoch(roots, Purpose.BATCH, 0)
     for piece in this.pieces:
         block = piece.sending[0]
         points = np.ascontiguousarray(node.points(problem, np.asarray(roots), block.numbers, leaves[0].array.dtype))
-        held, pool = (block.held, this.fixed.pool) if fitting.start_gradients else (block.numbers, None)
-        state = begin(points, noise.at_node(key, block.numbers[:, None]), held, pool)
+        holdings, pool = (block.holdings, this.fixed.pool) if fitting.start_gradients else (block.numbers, None)
+        state = begin(points, noise.at_node(key, block.numbers[:, None]), holdings, pool)
         _write(piece, [leaf.array for leaf in leaves], jax.tree.leaves(state))
 
 
@@ -282,8 +284,8 @@ def _compile(this: _Run) -> None:
             compiled.update(receiving, this.fixed, epoch, views, model, model if use.has_room else None)
 
 
-def _write(piece: Piece, to: list[NDArray[Any]], found: list[Any]) -> None:
-    for rows, values in zip(to, found, strict=True):
+def _write(piece: Piece, to: list[NDArray[Any]], arrays: list[Any]) -> None:
+    for rows, values in zip(to, arrays, strict=True):
         rows[piece.rows] = np.asarray(values)[: piece.nodes]
 
 
@@ -306,8 +308,8 @@ def _round(this: _Run, number: int, info: dict[str, NDArray[Any]], epoch: np.int
     def update(piece: Piece) -> None:
         heard = None if got is None else got.view
         state, left = compiled.update(piece.receiving[number], fixed, epoch, views, said.view, heard)
-        found = jax.tree.leaves(state)
-        _write(piece, [leaves[place].array for place in changed], [found[place] for place in changed])
+        updated = jax.tree.leaves(state)
+        _write(piece, [leaves[place].array for place in changed], [updated[place] for place in changed])
         _write(piece, [info[name] for name in left], list(left.values()))
 
     over_cores(in_precision_of(energy, send), this.pieces)

@@ -109,8 +109,8 @@ def program(
     def observe(carry: Carry) -> dict[str, NDArray[Any]]:
         by_node, by_seed = evaluate(carry.state, test)
         sent = {"sent_power": carry.sent, "loudest": carry.loudest}
-        found: dict[str, NDArray[Any]] = layout.take(by_node | sent | carry.info) | layout.take_by_seed(by_seed)
-        return found
+        observed: dict[str, NDArray[Any]] = layout.take(by_node | sent | carry.info) | layout.take_by_seed(by_seed)
+        return observed
 
     return Program(
         given=given,
@@ -294,8 +294,10 @@ def _one_round(
         return received.state, received.info, one.channel.energy(sent)
 
     here = node.constants_at(fixed.receiving, epoch, len(numbers))
-    found: tuple[Any, Info, jax.Array] = _over_nodes(block, receive, (batch_keys, here, given.mine, state, sent, lists))
-    return found
+    by_node: tuple[Any, Info, jax.Array] = _over_nodes(
+        block, receive, (batch_keys, here, given.mine, state, sent, lists)
+    )
+    return by_node
 
 
 def _over_nodes(block: int, function: Any, arguments: tuple[Any, ...]) -> Any:
@@ -320,12 +322,12 @@ def _evaluate(
 
     @jax.jit  # traced once for own and published models
     def of(models: jax.Array) -> dict[str, jax.Array]:
-        found: dict[str, jax.Array] = _over_nodes(
+        metrics: dict[str, jax.Array] = _over_nodes(
             max(1, _MODELS_PER_EVALUATION // models.shape[1]),
             jax.vmap(lambda model: problem.evaluate(model, test)),
             (models,),
         )
-        return found
+        return metrics
 
     own, published = of(state.own), of(state.published)
     total = layout.exchange.total

@@ -60,8 +60,8 @@ def by_hand(coordinator: str | None, rank: int | None, size: int | None, within:
 
 
 def _require_address(words: str) -> None:
-    found = re.fullmatch(r"([\w.-]+|\[[0-9a-fA-F:]+\]):(\d{1,5})", words)
-    if found is None or not 0 < int(found[2]) < 2**16:
+    match = re.fullmatch(r"([\w.-]+|\[[0-9a-fA-F:]+\]):(\d{1,5})", words)
+    if match is None or not 0 < int(match[2]) < 2**16:
         raise Error(f"--coordinator is {words[:60]!r}", hint="write the first process's HOST:PORT, such as node1:29400")
 
 

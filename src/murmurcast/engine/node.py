@@ -68,10 +68,10 @@ def starts(problem: Problem, roots: Any, dtype: Any) -> NDArray[Any]:
 
 def points(problem: Problem, roots: Any, numbers: NDArray[np.int32], dtype: Any) -> NDArray[Any]:
     """[nodes, seeds, ...] where the nodes of these numbers begin."""
-    found = starts(problem, roots, dtype)
-    if found.ndim == 1 + len(problem.shape):
-        return np.broadcast_to(found, (len(numbers), *found.shape))
-    return found.swapaxes(0, 1)[numbers]
+    start_points = starts(problem, roots, dtype)
+    if start_points.ndim == 1 + len(problem.shape):
+        return np.broadcast_to(start_points, (len(numbers), *start_points.shape))
+    return start_points.swapaxes(0, 1)[numbers]
 
 
 def transmit(one_round: Round, here: Any, state: Any, drawn: dict[str, jax.Array]) -> jax.Array:

@@ -49,10 +49,10 @@ class Numbering(NamedTuple):
 
     def row_of(self) -> NDArray[np.int32]:
         """[nodes] in which row a node's signal lies; 0 of those that nobody here hears."""
-        found = np.zeros(self.nodes, np.int32)
+        rows = np.zeros(self.nodes, np.int32)
         here = np.concatenate([self.own, *self.halo])
-        found[here] = np.arange(len(here), dtype=np.int32)
-        return found
+        rows[here] = np.arange(len(here), dtype=np.int32)
+        return rows
 
 
 def numbering(hearing: csr_array, parts: tuple[Numbers, ...], process: int) -> Numbering:
@@ -123,6 +123,6 @@ def _cut(both: csr_array, processes: int) -> NDArray[np.int64] | None:
     except ImportError:
         return None
     adjacency = CSRAdjacency(adj_starts=both.indptr.tolist(), adjacent=both.indices.tolist())
-    _, found = part_graph(processes, adjacency=adjacency)
-    part = np.asarray(found, np.int64)
+    _, membership = part_graph(processes, adjacency=adjacency)
+    part = np.asarray(membership, np.int64)
     return part if len(np.unique(part)) == processes else None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
 from murmurcast._npz import InPieces, in_one_piece
-from murmurcast._threads import Found, Item, Work, over_cores
+from murmurcast._threads import Item, Outcome, Work, over_cores
 from murmurcast.engine.numbering import Numbering
 from murmurcast.engine.program import Carry
 from murmurcast.engine.team import Team
@@ -77,9 +77,9 @@ class Observer:
 
     def _of_all(self, values: NDArray[Any], where: NDArray[Any]) -> NDArray[Any]:
         """[evaluated nodes, ...] from those that are here, and their places."""
-        found = np.zeros((len(self.sample), *values.shape[1:]), values.dtype)
-        found[where] = values
-        return np.asarray(self.team.gather(found).sum(axis=0))
+        all_values = np.zeros((len(self.sample), *values.shape[1:]), values.dtype)
+        all_values[where] = values
+        return np.asarray(self.team.gather(all_values).sum(axis=0))
 
     def _evaluated(self, models: NDArray[Any], rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """By name, [rows, seeds]."""
@@ -87,11 +87,11 @@ class Observer:
 
         def of(piece: NDArray[Any]) -> dict[str, NDArray[Any]]:
             filled = np.pad(piece, (0, _MODELS_AT_ONCE - len(piece)), mode="edge")
-            found = self._evaluate(models[filled], self._test)
-            return {name: np.asarray(values)[: len(piece)] for name, values in found.items()}
+            metrics = self._evaluate(models[filled], self._test)
+            return {name: np.asarray(values)[: len(piece)] for name, values in metrics.items()}
 
-        found = over_cores(in_precision_of(models, of), pieces) or [of(np.zeros(1, np.int64))]
-        return {name: np.concatenate([one[name] for one in found])[: len(rows)] for name in found[0]}
+        by_piece = over_cores(in_precision_of(models, of), pieces) or [of(np.zeros(1, np.int64))]
+        return {name: np.concatenate([one[name] for one in by_piece])[: len(rows)] for name in by_piece[0]}
 
     def _of_mean(self, carry: Carry) -> dict[str, NDArray[Any]]:
         """By name, [seeds]: of the mean of all own models, and how far they are from it."""
@@ -105,10 +105,10 @@ class Observer:
             return np.einsum("ksm,ksm->s", away, away).astype(np.float64)
 
         apart = self._total(over_cores(spread, _chunks(own))) / nodes
-        found = {
+        metrics = {
             f"mean_{name}": np.asarray(values)[0] for name, values in self._evaluate(centre[None], self._test).items()
         }
-        return found | {"consensus_error": np.sqrt(apart).astype(self.dtype)}
+        return metrics | {"consensus_error": np.sqrt(apart).astype(self.dtype)}
 
     def _total(self, parts: Iterable[FloatArray]) -> FloatArray:
         return np.asarray(self.team.gather(np.sum(list(parts), axis=0)).sum(axis=0))
@@ -154,12 +154,12 @@ class Observer:
 
         Where several processes train, only the one that leads has it, in a file; the others have no node's.
         """
-        found = carry.state.published[: len(self.numbering.own)]
+        models = carry.state.published[: len(self.numbering.own)]
         if self.team.size == 1:
-            return self.team.rows_of_all(self.numbering, found, carry.state.own)
-        into = _in_a_file((self.numbering.nodes if self.team.leads else 0, *found.shape[1:]), found.dtype)
+            return self.team.rows_of_all(self.numbering, models, carry.state.own)
+        into = _in_a_file((self.numbering.nodes if self.team.leads else 0, *models.shape[1:]), models.dtype)
         numbers, done = np.concatenate(self.numbering.parts), 0
-        for piece in self.team.to_leader(self.numbering, found):
+        for piece in self.team.to_leader(self.numbering, models):
             into[numbers[done : done + len(piece)]] = piece
             done += len(piece)
         return into
@@ -176,11 +176,11 @@ def _in_a_file(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> NDArray[Any]:
     return np.memmap(tempfile.TemporaryFile(), dtype, "w+", shape=shape)
 
 
-def in_precision_of(array: NDArray[Any], work: Work[Item, Found]) -> Work[Item, Found]:
+def in_precision_of(array: NDArray[Any], work: Work[Item, Outcome]) -> Work[Item, Outcome]:
     """The work as a thread of its own must do it: whether JAX computes in 64 bits is said thread by thread."""
     wide = array.dtype == np.float64
 
-    def done(item: Item) -> Found:
+    def done(item: Item) -> Outcome:
         with jax.enable_x64(wide):
             return work(item)
 

@@ -26,7 +26,7 @@ class Block(NamedTuple):
         numbers: [nodes] their numbers.
         here: Their constants, [rows, nodes, ...] or [epochs].
         lists: Whom they hear, each leaf [nodes, ...].
-        held: What they hold, each leaf [nodes, ...].
+        holdings: What they hold, each leaf [nodes, ...].
         pairs: Their pairs of neighbours, where a draw needs them.
     """
 
@@ -34,7 +34,7 @@ class Block(NamedTuple):
     numbers: Any
     here: Any
     lists: Any
-    held: Any
+    holdings: Any
     pairs: Any
 
 
@@ -185,8 +185,8 @@ def _sending(algorithm: Algorithm, number: int, problem: Problem, dtype: "np.dty
             sent = of_seeds(_row(state, ours.start), values)
             return sent, one.channel.energy(sent)
 
-        found: tuple[Any, Any] = jax.lax.map(of_node, _by_node(block, epoch))
-        return found
+        signals_and_energy: tuple[Any, Any] = jax.lax.map(of_node, _by_node(block, epoch))
+        return signals_and_energy
 
     return send
 
@@ -214,7 +214,7 @@ def _updating(algorithm: Algorithm, number: int, problem: Problem, hear_one: Hea
 
         def of_node(ours: Block) -> tuple[Any, Any]:
             keys = noise.at_node(key_of_epoch, ours.numbers)
-            mine = ours.held if fixed.pool is None else problem.of_pool(fixed.pool, ours.held)  # type: ignore[attr-defined]
+            mine = ours.holdings if fixed.pool is None else problem.of_pool(fixed.pool, ours.holdings)  # type: ignore[attr-defined]
             got = hear_one(ours, fixed, epoch, said) if heard is None else _row(heard, ours.start)
 
             def of_seed(key: Any, state: Any, sent: Any, got: Any) -> node.Received:
@@ -225,7 +225,7 @@ def _updating(algorithm: Algorithm, number: int, problem: Problem, hear_one: Hea
             received = by_seed(keys, _row(state, ours.start), _row(said, ours.start), got)
             return received.state, received.info
 
-        found: tuple[Any, Any] = jax.lax.map(of_node, _by_node(block, epoch))
-        return found
+        states_and_info: tuple[Any, Any] = jax.lax.map(of_node, _by_node(block, epoch))
+        return states_and_info
 
     return update

@@ -78,7 +78,7 @@ def draw(std: FloatArray, size: int, from_: tuple[RandomWords, ...]) -> FloatArr
         size: How many for each row.
         from_: Sources of random words; a source is used by one thread only.
     """
-    found = np.empty((len(std), size))
+    integers = np.empty((len(std), size))
     high, wide = max(1, _INTEGERS_PER_CALL // size), min(size, _INTEGERS_PER_CALL)
     pieces = [
         (slice(row, row + high), slice(column, column + wide))
@@ -88,15 +88,15 @@ def draw(std: FloatArray, size: int, from_: tuple[RandomWords, ...]) -> FloatArr
 
     def fill(number: int) -> None:
         for rows, columns in pieces[number :: len(busy)]:
-            discrete.fill(found[rows, columns], std[rows], busy[number])
+            discrete.fill(integers[rows, columns], std[rows], busy[number])
 
-    busy = from_ if found.size >= _MIN_INTEGERS_FOR_THREADS else from_[:1]
+    busy = from_ if integers.size >= _MIN_INTEGERS_FOR_THREADS else from_[:1]
     if len(busy) == 1:
         fill(0)
     else:
         with ThreadPoolExecutor(len(busy)) as pool:
             list(pool.map(fill, range(len(busy))))
-    return found
+    return integers
 
 
 def epochs_ahead(algorithm: Algorithm, problem: Problem, layout: Layout) -> int:

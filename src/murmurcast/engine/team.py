@@ -183,8 +183,8 @@ def _spread(spread: NamedSharding, values: NDArray[Any]) -> jax.Array:
     return jax.make_array_from_process_local_data(spread, given[None])
 
 
-def _from_bytes(found: jax.Array, shape: tuple[int, ...], dtype: "np.dtype[Any]") -> NDArray[Any]:
-    return np.ascontiguousarray(np.asarray(found.addressable_data(0))).reshape(-1).view(dtype).reshape(shape)
+def _from_bytes(as_bytes: jax.Array, shape: tuple[int, ...], dtype: "np.dtype[Any]") -> NDArray[Any]:
+    return np.ascontiguousarray(np.asarray(as_bytes.addressable_data(0))).reshape(-1).view(dtype).reshape(shape)
 
 
 def team() -> Team:

@@ -72,8 +72,8 @@ def advance(program: Program, point: Point, goal: int) -> Point:
 
 def evaluate(program: Program, point: Point) -> Point:
     """The point with one more record."""
-    found = Record(point.epoch, point.seconds, program.observe(point.carry))
-    return point._replace(records=(*point.records, found))
+    record = Record(point.epoch, point.seconds, program.observe(point.carry))
+    return point._replace(records=(*point.records, record))
 
 
 def start_loss(program: Program) -> float | None:

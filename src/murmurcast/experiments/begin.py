@@ -87,7 +87,7 @@ def differences(before: str, now: str, left_out: tuple[str, ...] = ()) -> str:
 
 def flat(values: dict[str, Any], above: str = "") -> dict[str, Any]:
     """Values by their dotted keys."""
-    found: dict[str, Any] = {}
+    by_key: dict[str, Any] = {}
     for key, value in values.items():
-        found |= flat(value, f"{above}{key}.") if isinstance(value, dict) else {above + key: value}
-    return found
+        by_key |= flat(value, f"{above}{key}.") if isinstance(value, dict) else {above + key: value}
+    return by_key

@@ -274,7 +274,7 @@ class Experiment(Section):
             return []
         seeds = self.run.seeds
         several_seeds = seeds > 1 if isinstance(seeds, int) else len(seeds) > 1
-        found = {
+        refusals = {
             f"secure noise is for {registry.names_that('secure')}, not {self.algorithm.name}": not self._method.secure,
             'secure noise needs run.precision = "float64"': self.run.precision != "float64",
             "secure noise needs clipped gradients": self.problem.clipping == "none",
@@ -282,7 +282,7 @@ class Experiment(Section):
             "secure noise keeps no checkpoints": self.run.checkpoint_every is not None,
             "no node can drop out of a run with secure noise": bool(self.run.drops),
         }
-        return [f"{words}: a run of this file is refused" for words, holds in found.items() if holds]
+        return [f"{words}: a run of this file is refused" for words, holds in refusals.items() if holds]
 
     def as_toml(self) -> str:
         """The file as resolved: everything that was left to its default is written out, paths are cut to names."""
@@ -359,11 +359,11 @@ class Experiment(Section):
         dim, examples = self.problem.dim, self.privacy.examples_per_node
         if dim is not None and dim != problem.dim:
             raise Error(f"problem.dim is {dim}, but the model has {problem.dim} parameters", hint="remove problem.dim")
-        found = problem.examples_per_node
-        if examples is not None and found is not None and not np.array_equal(_per_node(examples, found), found):
+        counts = problem.examples_per_node
+        if examples is not None and counts is not None and not np.array_equal(_per_node(examples, counts), counts):
             raise Error(
-                f"privacy.examples_per_node is {examples}, but gradients are averaged over {found.min():g} to "
-                f"{found.max():g} examples",
+                f"privacy.examples_per_node is {examples}, but gradients are averaged over {counts.min():g} to "
+                f"{counts.max():g} examples",
                 hint="remove privacy.examples_per_node: it follows from the data",
             )
 
@@ -374,8 +374,8 @@ def _named_as(network: Network, problem: "ProblemFacts") -> Network:
     return network if network.is_named or not names else network.named(names)
 
 
-def _per_node(examples: int | list[int], found: FloatArray) -> FloatArray:
-    return np.full(len(found), float(examples)) if isinstance(examples, int) else np.array(examples, np.float64)
+def _per_node(examples: int | list[int], counts: FloatArray) -> FloatArray:
+    return np.full(len(counts), float(examples)) if isinstance(examples, int) else np.array(examples, np.float64)
 
 
 def _half_diagonal(box: float, dim: int | None) -> float | None:

@@ -130,9 +130,9 @@ def _make_room(values: dict[str, Any], key: str, overrides: "Mapping[str, Any]")
     schedule = values.get("schedule")
     if not isinstance(schedule, dict):
         return
-    told = key.removeprefix("schedule.")
+    schedule_key = key.removeprefix("schedule.")
     for one, others in INSTEAD_OF.items():
-        for name in others if told == one else (one,) if told in others else ():
+        for name in others if schedule_key == one else (one,) if schedule_key in others else ():
             if f"schedule.{name}" not in overrides:
                 schedule.pop(name, None)
 

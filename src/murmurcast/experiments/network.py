@@ -49,9 +49,9 @@ def _from_source(section: NetworkSection, radio: Radio | None, folder: Path) -> 
         _forbid_gain(section, "radio.trace, which gives the gains")
         return radio.trace.network(section.power)
     if len(sources) != 1:
-        found = " and ".join(sources) or "none of them"
+        given = " and ".join(sources) or "none of them"
         raise Error(
-            f"[network] needs exactly one of gains, file and topology, and has {found}",
+            f"[network] needs exactly one of gains, file and topology, and has {given}",
             hint='give one, such as topology = "ring" with nodes = 10',
         )
     if section.topology is None:
@@ -90,18 +90,18 @@ def _with_radio(section: NetworkSection, radio: Radio | None) -> NetworkSection:
 
 def _network_from_file(section: NetworkSection, radio: Radio | None, path: Path) -> Network:
     try:
-        found = read_gains(path)
+        contents = read_gains(path)
     except NeedsRadio:
         if radio is None:
             raise
         _forbid_gain(section, f"{path.name}, which gives the gains")
         return _network_from_channel(section, path)
-    if not isinstance(found, EdgeList):
+    if not isinstance(contents, EdgeList):
         _forbid_gain(section, f"{path.name}, which gives the gains")
-        return Network(gains=found, power=section.power)
+        return Network(gains=contents, power=section.power)
     if section.gain is None:
         raise Error(f"{path} gives no gains", hint='add a column gain, or network.gain = {kind = "uniform"}')
-    return Network.from_links(found.nodes, found.links, gain=section.gain, power=section.power, seed=section.seed)
+    return Network.from_links(contents.nodes, contents.links, gain=section.gain, power=section.power, seed=section.seed)
 
 
 def _network_from_channel(section: NetworkSection, path: Path) -> Network:

@@ -36,9 +36,9 @@ def _require_dim(dim: int, module: "Module") -> None:
     """A shipped module has as many parameters as is said: looked up by shape, before any of them is in memory."""
     from murmurcast.problems.modules.base import tree_of
 
-    found = tree_of(module.initialise).size
-    if found != dim:
-        raise Error(f"problem.dim is {dim}, but the model has {found} parameters", hint="remove problem.dim")
+    parameters = tree_of(module.initialise).size
+    if parameters != dim:
+        raise Error(f"problem.dim is {dim}, but the model has {parameters} parameters", hint="remove problem.dim")
 
 
 def on_examples(section: ProblemSection, arguments: dict[str, Any]) -> "Problem":

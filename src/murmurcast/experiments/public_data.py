@@ -83,8 +83,8 @@ def on_public_data(experiment: Experiment, public: Path | str, place: Path, on_s
         section = section.model_copy(update={"image_shape": [side, side]})
     digest = _sha256(name, raw)
     shown = Path(name).name if _is_file(name) else name
-    found = Shape(raw.classes, raw.features.shape[1], len(raw.features) + len(raw.test_features))
-    warnings = _differences(_declared(private), found, shown, experiment.privacy.unit)
+    shape = Shape(raw.classes, raw.features.shape[1], len(raw.features) + len(raw.test_features))
+    warnings = _differences(_declared(private), shape, shown, experiment.privacy.unit)
     return PublicData(shown, digest, _with_data(experiment, section), warnings)
 
 
@@ -194,12 +194,12 @@ def _declared(section: DataSection) -> Shape:
 def _differences(private: Shape, public: Shape, name: str, unit: str) -> tuple[str, ...]:
     """A line for everything in which the two are known to differ."""
     lines = []
-    for what, said, found in (
+    for what, said, public_count in (
         ("labels", private.classes, public.classes),
         ("numbers per example", private.features, public.features),
     ):
-        if said is not None and said != found:
-            has = "no" if found is None else str(found)
+        if said is not None and said != public_count:
+            has = "no" if public_count is None else str(public_count)
             lines.append(f"{name} has {has} {what}, the private set {said}: what suits one need not suit the other")
     if private.examples is not None and public.examples is not None and unit == "record":
         ratio = private.examples / public.examples

@@ -140,7 +140,7 @@ def rank(experiment: Experiment, options: RankOptions | None = None, place: Path
         for done, one in enumerate(places):
             chosen.on_score(done, len(places), _words(one))
             try:
-                scores.append(_kept_or_found(job, one, kept))
+                scores.append(_kept_or_scored(job, one, kept))
             except Error as problem:
                 left_out.append(LeftOut(_words(one), str(problem)))
     chosen.on_score(len(places), len(places), "done")
@@ -185,7 +185,7 @@ def _places(job: _Job) -> tuple[list[_Place], list[LeftOut]]:
     """All scores to find, method by method, and the methods that cannot run here."""
     named = job.options.methods
     methods = [registry.find(name) for name in named] if named else list(registry.methods())
-    found: list[_Place] = []
+    places: list[_Place] = []
     left_out: list[LeftOut] = []
     for method in methods:
         if not method.sends:
@@ -196,16 +196,16 @@ def _places(job: _Job) -> tuple[list[_Place], list[LeftOut]]:
                 left_out.append(LeftOut(method.name, f"nothing is promised: {method.reason}"))
             continue
         try:
-            found += _places_of(job, method)
+            places += _places_of(job, method)
         except Error as problem:
             left_out.append(LeftOut(method.name, str(problem)))
-    return found, left_out
+    return places, left_out
 
 
 def _places_of(job: _Job, method: Method) -> list[_Place]:
     """All scores of one method."""
     options = job.options
-    found: list[_Place] = []
+    places: list[_Place] = []
     for contender in contenders(method, job.experiment, job.network.nodes):
         first = Steps(2, lengths_in_steps(job.network.nodes)[0], "constant")
         algorithm = _algorithm(job, job.problem, contender, options.epsilons[0], first)
@@ -214,11 +214,11 @@ def _places_of(job: _Job, method: Method) -> list[_Place]:
         if against == NOBODY and not options.unprotected:
             raise Error("nothing is promised on these terms", hint="show it with unprotected")
         epsilons = (None,) if against == NOBODY else options.epsilons
-        found += [
+        places += [
             _Place(contender, against, epsilon, uses, algorithm.channel_uses)
             for uses, epsilon in product(options.uses, epsilons)
         ]
-    return found
+    return places
 
 
 def _algorithm(job: _Job, problem: Examples, contender: Contender, epsilon: float | None, steps: Steps) -> Algorithm:
@@ -228,15 +228,15 @@ def _algorithm(job: _Job, problem: Examples, contender: Contender, epsilon: floa
     return changed.build_algorithm(build(job.place, quiet, problem, job.network))
 
 
-def _kept_or_found(job: _Job, place: _Place, kept: Path | None) -> Score:
+def _kept_or_scored(job: _Job, place: _Place, kept: Path | None) -> Score:
     """The score, from the folder if it is there; else found, and kept."""
     if kept is None:
-        return _found(job, place)
+        return _score(job, place)
     key = _key(job, place)
     path = kept / f"{re.sub('[^a-z0-9.]+', '-', _words(place))[:120]}-{key[:16]}.json"
     if (score := _read(path, key)) is not None:
         return score
-    score = _found(job, place)
+    score = _score(job, place)
     _files.write_atomically(path, json_text({"key": key, "score": score.as_dict()}, indent=1).encode())
     return score
 
@@ -267,7 +267,7 @@ def _read(path: Path, key: str) -> Score | None:
         return None
 
 
-def _found(job: _Job, place: _Place) -> Score:
+def _score(job: _Job, place: _Place) -> Score:
     """Tunes on the validation part, trains on the whole training part, and accounts for it."""
     epochs = place.uses // place.uses_per_epoch
     if epochs < 2:
@@ -320,8 +320,8 @@ def _trials(job: _Job, place: _Place, epochs: int) -> Iterator[Trial]:
 
 def _trial(job: _Job, place: _Place, steps: Steps, options: dict[str, float]) -> Trial:
     contender = place.contender.with_options(options)
-    found = job.train(_algorithm(job, job.tuning, contender, place.epsilon, steps))
-    value = float(found[f"published_{_metric(job.problem)}"].mean())
+    metrics = job.train(_algorithm(job, job.tuning, contender, place.epsilon, steps))
+    value = float(metrics[f"published_{_metric(job.problem)}"].mean())
     return Trial(steps.step, steps.decay, options, value)
 
 

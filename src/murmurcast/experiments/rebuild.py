@@ -46,7 +46,7 @@ _MAX_ENTRIES = 10**8  # numbers of a set that is made up anew
 _MAX_FILE_BYTES = 2 * 2**30  # unpacked, of a file of data
 
 
-class _Found(NamedTuple):
+class _ProblemAtHand(NamedTuple):
     """The problem, or why it is not there, and the partition where that is."""
 
     problem: "Problem | None"
@@ -90,18 +90,18 @@ class Rebuilder(NamedTuple):
         if radio is not None and radio.trace is not None:
             _require_trace(radio.trace, run)
         network = build_network(experiment.network, radio, run.folder or Path())
-        found = self._problem(experiment, run, network.nodes)
-        if found.problem is None:
-            facts = _facts(experiment, run, found.partition)
+        at_hand = self._problem(experiment, run, network.nodes)
+        if at_hand.problem is None:
+            facts = _facts(experiment, run, at_hand.partition)
             algorithm = _algorithm(experiment, network, facts, radio)
-            line = f"numbers of examples are those of the data, which is not at hand ({found.why_not})"
+            line = f"numbers of examples are those of the data, which is not at hand ({at_hand.why_not})"
             counted = experiment.problem.batch is not None and experiment.problem.sampling == "fixed"
             needed = () if counted and not experiment.build_budget().first_releases else (line,)
-            if found.partition is not None:
-                needed = (f"the model's metrics are as the run says: {found.why_not}",)
+            if at_hand.partition is not None:
+                needed = (f"the model's metrics are as the run says: {at_hand.why_not}",)
             return Rebuilt(
-                ledger=_without_problem(experiment, run, algorithm, facts, found.partition),
-                info=_told(algorithm),
+                ledger=_without_problem(experiment, run, algorithm, facts, at_hand.partition),
+                info=_algorithm_info(algorithm),
                 evaluated=_evaluated(experiment, algorithm),
                 uses=algorithm.channel_uses,
                 not_compared=needed,
@@ -110,18 +110,18 @@ class Rebuilder(NamedTuple):
 
         from murmurcast.runs import record
 
-        algorithm, problem = _algorithm(experiment, network, found.problem, radio), found.problem
+        algorithm, problem = _algorithm(experiment, network, at_hand.problem, radio), at_hand.problem
         seeds, precision = tuple(run.info["seeds"]), experiment.run.precision
         with jax.enable_x64(precision == "float64"):
             ledger = record.ledger(algorithm, problem, seeds, precision)
             metrics = _metrics(run, problem)
-        told = record.info(algorithm, problem, run.name, seeds, precision)
-        kept = {key: told["privacy"][key] for key in ("epsilon", "delta", "unit", "against", "noise_source")}
-        info = _told(algorithm) | {"problem": told["problem"], "precision": precision, "privacy": kept}
+        recorded = record.info(algorithm, problem, run.name, seeds, precision)
+        kept = {key: recorded["privacy"][key] for key in ("epsilon", "delta", "unit", "against", "noise_source")}
+        info = _algorithm_info(algorithm) | {"problem": recorded["problem"], "precision": precision, "privacy": kept}
         evaluated, uses = _evaluated(experiment, algorithm), algorithm.channel_uses
         return Rebuilt(ledger, info, is_whole=True, evaluated=evaluated, uses=uses, final=metrics)
 
-    def _problem(self, experiment: Experiment, run: Result, nodes: int) -> _Found:
+    def _problem(self, experiment: Experiment, run: Result, nodes: int) -> _ProblemAtHand:
         """What is learnt, where its data is at hand."""
         name = None if experiment.data is None else experiment.data.name
         if name is None or name in _MADE_HERE:
@@ -132,20 +132,21 @@ class Rebuilder(NamedTuple):
             place = self._place_of(name, run)
             places = [] if place is None else [place]
         if not places:
-            return _Found(None, f"{name} is not there")
+            return _ProblemAtHand(None, f"{name} is not there")
         if experiment.has_own_maps:
-            return _Found(None, "its feature map is not of the house, and no code that a folder names is run")
+            return _ProblemAtHand(None, "its feature map is not of the house, and no code that a folder names is run")
         try:
             if names_own_code(experiment.problem):
                 why = (
                     f"its module, {experiment.problem.module}, is code that a folder names, and is never run by itself"
                 )
-                return _Found(None, why, experiment.build_partition(experiment.network.names or nodes, places[0]))
-            return _Found(_of_size(experiment, run).build_problem(nodes, places[0]))
+                names = experiment.network.names or nodes
+                return _ProblemAtHand(None, why, experiment.build_partition(names, places[0]))
+            return _ProblemAtHand(_of_size(experiment, run).build_problem(nodes, places[0]))
         except Error as problem:
             if experiment.problem.kind == "model" or name is None or (name in _MADE_HERE and not experiment.has_maps):
                 raise  # its data is there: what cannot be built of it is no reason to compare less
-            return _Found(None, str(problem))
+            return _ProblemAtHand(None, str(problem))
 
     def _place_of(self, name: str, run: Result) -> Path | None:
         """The folder in which a file lies that a run names, and does not keep."""
@@ -174,9 +175,9 @@ def _require_sizes(experiment: Experiment, run: Result) -> None:
     """No network and no set is built that is larger than what the run's own files bear out."""
     section, nodes = experiment.network, run.info["problem"]["nodes"]
     grid = None if section.rows is None or section.columns is None else section.rows * section.columns
-    for told in (section.nodes, grid, None if section.gains is None else len(section.gains)):
-        if told is not None and told != nodes:
-            raise Error(f"it has {told} nodes, and the ledger {nodes}", hint="restore the run's folder")
+    for size in (section.nodes, grid, None if section.gains is None else len(section.gains)):
+        if size is not None and size != nodes:
+            raise Error(f"it has {size} nodes, and the ledger {nodes}", hint="restore the run's folder")
     if section.file is not None:
         if Path(section.file).name != section.file:
             raise Error("its network's file is not in the run's folder", hint="restore the run's folder")
@@ -245,24 +246,24 @@ def _is_on_this_machine(name: str) -> bool:
 
 def _facts(experiment: Experiment, run: Result, partition: "Partition | None") -> ClippedGradients:
     """What a plan must know of a problem that is not at hand: from file or data, else from the ledger."""
-    told: Any = experiment.problem.batch or experiment.privacy.examples_per_node
+    examples: Any = experiment.problem.batch or experiment.privacy.examples_per_node
     if experiment.problem.sampling == "poisson":
         sizes = np.asarray(run.ledger["records_per_node"]) if partition is None else partition.sizes
         return ClippedGradients(
             clip=experiment.privacy.clip,
-            examples_per_node=told,
+            examples_per_node=examples,
             dim=run.info["problem"]["dim"],
-            sampled=sampling(told, sizes.astype(np.int64)),
+            sampled=sampling(examples, sizes.astype(np.int64)),
         )
-    if told is None and partition is not None:
-        told = partition.sizes
-    if told is None and "examples_per_node" in run.ledger:
+    if examples is None and partition is not None:
+        examples = partition.sizes
+    if examples is None and "examples_per_node" in run.ledger:
         return ClippedGradients(
             clip=experiment.privacy.clip,
             examples_per_node=np.asarray(run.ledger["examples_per_node"], np.float64),
             dim=run.info["problem"]["dim"],
         )
-    return ClippedGradients(clip=experiment.privacy.clip, examples_per_node=told, dim=run.info["problem"]["dim"])
+    return ClippedGradients(clip=experiment.privacy.clip, examples_per_node=examples, dim=run.info["problem"]["dim"])
 
 
 def _algorithm(
@@ -321,7 +322,7 @@ def _first_releases(experiment: Experiment, run: Result) -> "FurtherEntries":
     return FurtherEntries(attributes, {f"{name}_noise": values for name, values in noise.items()})
 
 
-def _told(algorithm: "Algorithm") -> dict[str, Any]:
+def _algorithm_info(algorithm: "Algorithm") -> dict[str, Any]:
     """What run.json says of the algorithm."""
     return {
         "algorithm": algorithm.name,
@@ -350,5 +351,5 @@ def _metrics(run: Result, problem: "Problem") -> dict[str, Any]:
         refuse(run.name, "the metrics are of other nodes than those that are evaluated")
     published = run.published[:, nodes]
     test, models = problem.test_data(), published.reshape(-1, *problem.shape)
-    found = jax.jit(lambda models, test: jax.lax.map(lambda one: problem.evaluate(one, test), models))(models, test)
-    return {f"published_{name}": np.asarray(values).reshape(published.shape[:2]) for name, values in found.items()}
+    metrics = jax.jit(lambda models, test: jax.lax.map(lambda one: problem.evaluate(one, test), models))(models, test)
+    return {f"published_{name}": np.asarray(values).reshape(published.shape[:2]) for name, values in metrics.items()}

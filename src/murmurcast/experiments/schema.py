@@ -214,12 +214,12 @@ def _dotted_keys(value: Any) -> Any:
     """Tables within tables become dotted keys: privacy.epsilon = [1, 2] and "privacy.epsilon" = [1, 2] are the same."""
     if not isinstance(value, dict):
         return value
-    found: dict[str, Any] = {}
+    dotted: dict[str, Any] = {}
     for key, inner in value.items():
         is_table = isinstance(inner, dict) and "low" not in inner and "high" not in inner
         deeper = _dotted_keys(inner) if is_table else {"": inner}
-        found |= {f"{key}.{below}".rstrip("."): leaf for below, leaf in deeper.items()}
-    return found
+        dotted |= {f"{key}.{below}".rstrip("."): leaf for below, leaf in deeper.items()}
+    return dotted
 
 
 class SweepSection(Section):

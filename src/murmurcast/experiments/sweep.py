@@ -116,11 +116,11 @@ def sweep(
         job = _begun(job)
         done, failures = _carry_out(job, chosen)
         write_manifest(job.folder, job.manifest._replace(failures=failures))
-        found = _read(job.folder, {name: one.epsilon for name, one in done.items()})
-        if found.runs:
-            _files.write_atomically(job.folder / DATASET, as_netcdf(found.data))
-            _files.write_atomically(job.folder / TABLE, as_csv(found.to_frame()))
-    return found
+        swept = _read(job.folder, {name: one.epsilon for name, one in done.items()})
+        if swept.runs:
+            _files.write_atomically(job.folder / DATASET, as_netcdf(swept.data))
+            _files.write_atomically(job.folder / TABLE, as_csv(swept.to_frame()))
+    return swept
 
 
 def load_sweep(folder: Path | str) -> Sweep:
@@ -156,15 +156,15 @@ def _job(experiment: Experiment, grid: Mapping[str, Sequence[Any]], options: Swe
     varied = ({} if section is None else dict(section.grid)) | {key: tuple(values) for key, values in grid.items()}
     draws = options.random if options.random is not None or section is None else section.random
     seed = options.seed or (0 if section is None else section.seed)
-    found = points(varied, ranges, draws, seed)
+    all_points = points(varied, ranges, draws, seed)
     seeds = options.seeds if options.seeds is not None or section is None else section.seeds
     base = experiment_files.with_changes(experiment, {} if seeds is None else {"run.seeds": seeds})
-    experiments = {point.name: _at(base, point, place) for point in found}
+    experiments = {point.name: _at(base, point, place) for point in all_points}
     folder = Path(options.folder or "sweeps")
     require_place(folder)
     manifest = Manifest(
-        axes=tuple(found[0].values),
-        points=found,
+        axes=tuple(all_points[0].values),
+        points=all_points,
         drawn=tuple(ranges),
         files=_files_of(experiments, place),
         experiment=_hash(base.as_toml()),
@@ -251,7 +251,7 @@ def _carry_out(job: _Job, options: SweepOptions) -> tuple[dict[str, Done], tuple
             if event is not None and event.progress is not None:
                 state.goes_on(event.task, event.progress)
             elif event is not None:
-                state.ended(event.task, event.told)
+                state.ended(event.task, event.outcome)
             options.on_change(state.statuses, state.seconds_left(workers.slots))
     finally:
         workers.stop()

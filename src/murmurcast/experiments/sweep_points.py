@@ -49,21 +49,21 @@ class Range(NamedTuple):
 
 def parse_grid(words: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     """KEY=VALUE,VALUE,... of the command line, by key."""
-    found: dict[str, tuple[Any, ...]] = {}
+    grid: dict[str, tuple[Any, ...]] = {}
     for item in words:
         key, text = _split("--grid", item, "privacy.epsilon=0.5,1,2")
-        if key in found:
+        if key in grid:
             raise Error(f"--grid {key} is given twice", hint=f"give all values at once: --grid {key}=1,2,3")
         listed = toml_value(f"--grid {key}", f"[{text}]")
         # What is not TOML is a list of bare words, such as names of methods.
         values = listed if isinstance(listed, list) else [toml_value(f"--grid {key}", one) for one in _parts(text)]
-        found[key] = tuple(values)
-    return found
+        grid[key] = tuple(values)
+    return grid
 
 
 def parse_ranges(words: Sequence[str]) -> dict[str, Range]:
     """KEY=LOW:HIGH or KEY=LOW:HIGH:log of the command line, by key."""
-    found: dict[str, Range] = {}
+    ranges: dict[str, Range] = {}
     example = "schedule.step=0.1:1:log"
     for item in words:
         key, text = _split("--range", item, example)
@@ -72,10 +72,10 @@ def parse_ranges(words: Sequence[str]) -> dict[str, Range]:
         ends = [toml_value(f"--range {key}", one) for one in (low, high)]
         if any(isinstance(end, bool) or not isinstance(end, int | float) for end in ends):
             raise Error(f"--range {item}: {low!r:.40} and {high!r:.40} are not two numbers", hint=f"write {example}")
-        if key in found:
+        if key in ranges:
             raise Error(f"--range {key} is given twice", hint="give each key once")
-        found[key] = Range(ends[0], ends[1], scale or "linear")  # type: ignore[arg-type] # checked with all others
-    return found
+        ranges[key] = Range(ends[0], ends[1], scale or "linear")  # type: ignore[arg-type] # checked with all others
+    return ranges
 
 
 def points(
@@ -95,8 +95,8 @@ def points(
     if count > MAX_POINTS:
         raise Error(f"the sweep has {count} points, more than {MAX_POINTS}", hint="vary fewer values")
     combinations = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
-    found = [point_of(values | others) for others in drawn for values in combinations]
-    return tuple({point.name: point for point in found}.values())  # whole numbers are drawn more than once
+    all_points = [point_of(values | others) for others in drawn for values in combinations]
+    return tuple({point.name: point for point in all_points}.values())  # whole numbers are drawn more than once
 
 
 def in_turns(points: Sequence[Point]) -> list[Point]:

@@ -26,11 +26,11 @@ class Finished(NamedTuple):
     """What comes back from a machine of the cluster.
 
     Attributes:
-        told: What became of the task.
+        outcome: What became of the task.
         files: Of its run's folder, where it is done.
     """
 
-    told: Done | Failed
+    outcome: Done | Failed
     files: dict[str, bytes]
 
 
@@ -39,11 +39,11 @@ def run_elsewhere(values: dict[str, Any]) -> Finished:
     task = Task(**values)
     with tempfile.TemporaryDirectory(prefix="murmurcast-") as folder:
         kept = Path(folder) / task.name
-        told = run_task(task._replace(folder=str(kept)))
-        if not isinstance(told, Done):
-            return Finished(told, {})
+        outcome = run_task(task._replace(folder=str(kept)))
+        if not isinstance(outcome, Done):
+            return Finished(outcome, {})
         files = {path.name: path.read_bytes() for path in kept.iterdir() if path.is_file() and path.name != LOCK}
-        return Finished(told, files)
+        return Finished(outcome, files)
 
 
 class RayWorkers:
@@ -85,11 +85,11 @@ class RayWorkers:
             return None
         task = self._under_way.pop(ready[0])
         try:
-            found: Finished = self._ray.get(ready[0])
+            finished: Finished = self._ray.get(ready[0])
         except self._ray.exceptions.RayError as problem:
             words = f"its worker on the cluster died ({type(problem).__name__})"
             return Event(task.name, Failed(words, "see the cluster's own logs", again=True))
-        return Event(task.name, _kept(task, found))
+        return Event(task.name, _kept(task, finished))
 
     def stop(self) -> None:
         """Cancels what is under way; an instance that was started here ends."""
@@ -100,23 +100,23 @@ class RayWorkers:
             self._ray.shutdown()
 
 
-def _kept(task: Task, found: Finished) -> Done | Failed:
+def _kept(task: Task, finished: Finished) -> Done | Failed:
     """Writes a run's files where they belong, the one that makes it complete last."""
-    if isinstance(found.told, Failed):
-        return found.told
+    if isinstance(finished.outcome, Failed):
+        return finished.outcome
     folder = Path(task.folder)
     try:
         require_folder(folder)
         with locked(folder):
-            for name in sorted(found.files, key=lambda name: name == RUN):
-                write_atomically(folder / name, found.files[name])
+            for name in sorted(finished.files, key=lambda name: name == RUN):
+                write_atomically(folder / name, finished.files[name])
                 if name == DATA_KEY:
                     (folder / name).chmod(0o600)
     except NotWritten as problem:
         return Failed(str(problem), problem.hint, again=False, is_full=True)
     except Error as problem:
         return Failed(str(problem), problem.hint, again=False)
-    return found.told
+    return finished.outcome
 
 
 def _imported() -> Any:

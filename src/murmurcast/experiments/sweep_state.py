@@ -24,14 +24,14 @@ class Status(NamedTuple):
         state: Of the point.
         share: How much of its epochs is done.
         attempts: How often it was begun.
-        told: What became of it; None before it ended.
+        outcome: What became of it; None before it ended.
         seconds: What it took, or has taken so far.
     """
 
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
     share: float = 0.0
     attempts: int = 0
-    told: Done | Failed | None = None
+    outcome: Done | Failed | None = None
     seconds: float = 0.0
 
 
@@ -56,15 +56,15 @@ class State:
     @property
     def done(self) -> dict[str, Done]:
         """What finished runs came to, by point."""
-        return {name: one.told for name, one in self.statuses.items() if isinstance(one.told, Done)}
+        return {name: one.outcome for name, one in self.statuses.items() if isinstance(one.outcome, Done)}
 
     @property
     def failures(self) -> tuple[Failure, ...]:
         """Points that are not tried again, and why."""
         return tuple(
-            Failure(name, one.told.problem, one.told.hint, one.attempts)
+            Failure(name, one.outcome.problem, one.outcome.hint, one.attempts)
             for name, one in self.statuses.items()
-            if one.state == "failed" and isinstance(one.told, Failed)
+            if one.state == "failed" and isinstance(one.outcome, Failed)
         )
 
     def has_room(self, slots: int) -> bool:
@@ -86,23 +86,23 @@ class State:
         seconds = time.monotonic() - self.begun[name]
         self.statuses[name] = self.statuses[name]._replace(share=progress[0] / max(progress[1], 1), seconds=seconds)
 
-    def ended(self, name: str, told: Done | Failed | None) -> None:
+    def ended(self, name: str, outcome: Done | Failed | None) -> None:
         """A task came to an end: it is done, is tried again, or has failed."""
         seconds, status = time.monotonic() - self.begun.pop(name), self.statuses[name]
-        if isinstance(told, Failed) and told.details:
-            self.log.append(f"{name}, attempt {status.attempts}: {told.problem}\n{told.details}\n")
-        if isinstance(told, Failed) and told.is_full:
+        if isinstance(outcome, Failed) and outcome.details:
+            self.log.append(f"{name}, attempt {status.attempts}: {outcome.problem}\n{outcome.details}\n")
+        if isinstance(outcome, Failed) and outcome.is_full:
             raise NotWritten(
-                f"{told.problem}; {len(self.done)} of {len(self.statuses)} points are done and kept", hint=_GO_ON
+                f"{outcome.problem}; {len(self.done)} of {len(self.statuses)} points are done and kept", hint=_GO_ON
             )
-        again = told is None or (isinstance(told, Failed) and told.again)
+        again = outcome is None or (isinstance(outcome, Failed) and outcome.again)
         if again and status.attempts <= self.retries:
-            self.statuses[name] = status._replace(state="waiting", told=told, share=0.0)
+            self.statuses[name] = status._replace(state="waiting", outcome=outcome, share=0.0)
             self.waiting.append(self.by_name[name])
             return
-        state: Literal["done", "failed"] = "done" if isinstance(told, Done) else "failed"
-        told = told or Failed("its worker stopped", "try again", again=False)
-        self.statuses[name] = status._replace(state=state, told=told, share=1.0, seconds=seconds)
+        state: Literal["done", "failed"] = "done" if isinstance(outcome, Done) else "failed"
+        outcome = outcome or Failed("its worker stopped", "try again", again=False)
+        self.statuses[name] = status._replace(state=state, outcome=outcome, share=1.0, seconds=seconds)
 
     def seconds_left(self, slots: int) -> float | None:
         """By what tasks took so far; None before anything can be said."""

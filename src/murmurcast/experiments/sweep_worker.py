@@ -32,13 +32,13 @@ def main() -> None:
     while (task := tasks.get()) is not None:
         busy.set()
         try:
-            found = run_task(task, _Teller(out))
+            outcome = run_task(task, _Teller(out))
         except KeyboardInterrupt:
             _tell(out, {"kind": "stopped"})
             return
         finally:
             busy.clear()
-        _tell(out, {"kind": "done" if isinstance(found, Done) else "failed", **found._asdict()})
+        _tell(out, {"kind": "done" if isinstance(outcome, Done) else "failed", **outcome._asdict()})
 
 
 class _Teller:

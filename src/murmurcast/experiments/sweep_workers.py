@@ -19,12 +19,12 @@ class Event(NamedTuple):
 
     Attributes:
         task: Its name.
-        told: What became of it; None where it only goes on, or was stopped.
+        outcome: What became of it; None where it only goes on, or was stopped.
         progress: Epochs done, and of how many.
     """
 
     task: str
-    told: Done | Failed | None = None
+    outcome: Done | Failed | None = None
     progress: tuple[int, int] | None = None
 
 

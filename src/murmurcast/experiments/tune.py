@@ -139,15 +139,15 @@ def tune(
 
 def _tuning(experiment: Experiment, source: PublicData, job: _Job, tries: tuple[Try, ...], choices: Choices) -> Tuning:
     """The best of the tries, written into the private experiment."""
-    found = best(tries, largest=job.metric == "accuracy")
-    if found is None:
+    chosen = best(tries, largest=job.metric == "accuracy")
+    if chosen is None:
         why = next((one.refused for one in tries if one.refused), "training diverges with every one of them")
         raise Error(
             f"none of {len(tries)} settings can be used: {why}", hint="try smaller steps: --try step=0.001,0.01,0.1"
         )
     statement = PublicChoice(source.name, source.sha256, len(tries)).statement
     sections: dict[str, Any] = {}
-    for (section, key), value in changes(found.setting, statement, experiment.schedule).items():
+    for (section, key), value in changes(chosen.setting, statement, experiment.schedule).items():
         sections.setdefault(section, {})[key] = value
     dataset = job.problem.data.dataset
     first = _setting(experiment)
@@ -159,9 +159,9 @@ def _tuning(experiment: Experiment, source: PublicData, job: _Job, tries: tuple[
         metric=job.metric,
         seeds=len(job.seeds),
         tries=tries,
-        chosen=found,
+        chosen=chosen,
         as_in_file=next((one for one in tries if one.setting == first), None),
-        warnings=(*source.warnings, *_about_size(experiment, job), *edges(found.setting, tries, choices)),
+        warnings=(*source.warnings, *_about_size(experiment, job), *edges(chosen.setting, tries, choices)),
         experiment=experiment.model_copy(
             update={name: getattr(experiment, name).model_copy(update=values) for name, values in sections.items()}
         ),
@@ -225,18 +225,18 @@ def _fingerprint(experiment: Experiment, problem: _Examples, network: Network, r
 
 def _own_code(experiment: Experiment) -> tuple[str, ...]:
     """The hashes of the files that a user's own method and module are in; of the house's, the version tells."""
-    made = []
+    definitions = []
     if experiment.algorithm.name not in registry.NAMES:
-        made.append(registry.find(experiment.algorithm.name).make)
+        definitions.append(registry.find(experiment.algorithm.name).make)
     if names_own_code(experiment.problem):
-        made.append(_check.own_code(str(experiment.problem.module), "module"))
-    paths = [_source(one) for one in made]
+        definitions.append(_check.own_code(str(experiment.problem.module), "module"))
+    paths = [_source(one) for one in definitions]
     return tuple("" if path is None else hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
 
 
-def _source(made: Any) -> Path | None:
+def _source(definition: Any) -> Path | None:
     """The file that something is defined in; None where it has none."""
-    plain = inspect.unwrap(made) if callable(made) else made
+    plain = inspect.unwrap(definition) if callable(definition) else definition
     try:
         path = inspect.getsourcefile(plain if inspect.isroutine(plain) or inspect.isclass(plain) else type(plain))
     except TypeError:
@@ -287,13 +287,13 @@ def _judge(job: _Job, kept: Path | None) -> Callable[[Setting], Try]:
             if (done := _read(path, key, setting)) is not None:
                 return done
         try:
-            found = trained(setting)
+            attempt = trained(setting)
         except Error as problem:  # of this setting: what holds for all of them was said before the first
-            found = Try(setting, math.nan, refused=str(problem))
+            attempt = Try(setting, math.nan, refused=str(problem))
         if path is not None:
-            content = {"key": key, **setting._asdict(), "value": found.value, "spread": found.spread}
-            _files.write_atomically(path, json_text({**content, "refused": found.refused}, indent=1).encode())
-        return found
+            content = {"key": key, **setting._asdict(), "value": attempt.value, "spread": attempt.spread}
+            _files.write_atomically(path, json_text({**content, "refused": attempt.refused}, indent=1).encode())
+        return attempt
 
     return judged
 
@@ -329,12 +329,12 @@ def _about_size(experiment: Experiment, job: _Job) -> tuple[str, ...]:
             f"problem.dim is {dim}, and the model has {job.problem.dim} parameters on the public set: what suits one "
             "need not suit the other"
         )
-    said, found = experiment.privacy.examples_per_node, job.problem.examples_per_node
-    if said is not None and found is not None and experiment.privacy.unit == "record":
+    said, counts = experiment.privacy.examples_per_node, job.problem.examples_per_node
+    if said is not None and counts is not None and experiment.privacy.unit == "record":
         mean = float(np.mean(said))
-        if not 0.5 <= mean / float(np.mean(found)) <= 2:
+        if not 0.5 <= mean / float(np.mean(counts)) <= 2:
             lines.append(
-                f"privacy.examples_per_node is {mean:g} in the mean, and {np.mean(found):g} on the public set: one "
+                f"privacy.examples_per_node is {mean:g} in the mean, and {np.mean(counts):g} on the public set: one "
                 "record weighs otherwise, and so does the noise that hides it"
             )
     return tuple(lines)

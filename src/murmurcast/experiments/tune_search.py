@@ -114,8 +114,8 @@ def search(first: Setting, choices: Choices, judge: Judge, on_try: OnTry, *, lar
             if not any(_same(setting, one) for one in tried):
                 on_try(len(tried), max(expected, len(tried) + 1), setting.in_words())
                 tried[setting] = judge(setting)
-        found = best(tried.values(), largest=largest)
-        return first if found is None else found.setting
+        best_try = best(tried.values(), largest=largest)
+        return first if best_try is None else best_try.setting
 
     chosen = attempt(_grid(first, choices))
     if not choices.steps:
@@ -202,10 +202,10 @@ def _onwards(
     for factor in (1 / COARSE, COARSE):
         for _ in range(_BEYOND):
             further = change(chosen, factor)
-            found = attempt([further])
-            if value(found) != value(further):
+            best_setting = attempt([further])
+            if value(best_setting) != value(further):
                 break
-            chosen = found
+            chosen = best_setting
     return chosen
 
 

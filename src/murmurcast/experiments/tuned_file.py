@@ -55,24 +55,24 @@ def moved_paths(values: dict[str, Any], before: Path, after: Path) -> Changes:
     """What relative paths in a file become when it moves from one folder to another."""
     if before.resolve() == after.resolve():
         return {}
-    found: Changes = {}
+    moved: Changes = {}
     for section, key in _PATHS:
         name = values.get(section, {}).get(key)
         is_path = isinstance(name, str) and not os.path.isabs(name)
         if is_path and (section != "data" or Path(name).suffix in FORMATS):
-            found[section, key] = os.path.relpath((before / name).resolve(), after.resolve())
-    return found
+            moved[section, key] = os.path.relpath((before / name).resolve(), after.resolve())
+    return moved
 
 
 def _changed(values: dict[str, Any], changes: Changes) -> dict[str, Any]:
-    found = {name: dict(part) if isinstance(part, dict) else part for name, part in values.items()}
+    sections = {name: dict(part) if isinstance(part, dict) else part for name, part in values.items()}
     for (section, key), value in changes.items():
-        part = found.setdefault(section, {})
+        part = sections.setdefault(section, {})
         if value is None:
             part.pop(key, None)
         else:
             part[key] = value
-    return found
+    return sections
 
 
 def _reads_as(text: str, wanted: dict[str, Any]) -> bool:
@@ -90,27 +90,27 @@ def _edited(lines: list[str], section: str, key: str, value: Any) -> list[str]:
     first, last = span
     pattern = re.compile(rf"^(?P<before>\s*{re.escape(key)}\s*=\s*)(?P<value>\"[^\"]*\"|'[^']*'|[^\s#]+)(?P<after>.*)$")
     for at in range(first, last):
-        if found := pattern.match(lines[at]):
-            new = [] if value is None else [found["before"] + _toml(value) + _aligned(found, _toml(value))]
+        if match := pattern.match(lines[at]):
+            new = [] if value is None else [match["before"] + _toml(value) + _aligned(match, _toml(value))]
             return [*lines[:at], *new, *lines[at + 1 :]]
     while last > first and not lines[last - 1].strip():
         last -= 1
     return lines if value is None else [*lines[:last], f"{key} = {_toml(value)}", *lines[last:]]
 
 
-def _aligned(found: "re.Match[str]", new: str) -> str:
+def _aligned(match: "re.Match[str]", new: str) -> str:
     """What stands behind a value, a comment as a rule: in the column where it was, if there is room."""
-    after = found["after"]
+    after = match["after"]
     comment = after.lstrip()
     if not comment:
         return ""
-    column = len(found["before"]) + len(found["value"]) + len(after) - len(comment)
-    return " " * max(2, column - len(found["before"]) - len(new)) + comment
+    column = len(match["before"]) + len(match["value"]) + len(after) - len(comment)
+    return " " * max(2, column - len(match["before"]) - len(new)) + comment
 
 
 def _span(lines: list[str], section: str) -> tuple[int, int] | None:
     """Where the section's own lines begin and end."""
-    starts = [at for at, line in enumerate(lines) if (found := _SECTION.match(line)) and found["name"] == section]
+    starts = [at for at, line in enumerate(lines) if (match := _SECTION.match(line)) and match["name"] == section]
     if not starts:
         return None
     first = starts[0] + 1

@@ -26,13 +26,13 @@ def with_validation(problem: Examples) -> Examples:
             hint="set privacy.centring and privacy.whitening to 0 to rank methods",
         )
     held_out = [_held_out(len(rows)) for rows in whole.rows]
-    if not any(np.any(held) for held in held_out):
+    if not any(np.any(mask) for mask in held_out):
         raise Error(
             "no node has two records, so none can be held out to choose settings on",
             hint="use fewer nodes, or more data",
         )
-    kept_rows = [rows[~held] for rows, held in zip(whole.rows, held_out, strict=True)]
-    tested = np.concatenate([rows[held] for rows, held in zip(whole.rows, held_out, strict=True)])
+    kept_rows = [rows[~mask] for rows, mask in zip(whole.rows, held_out, strict=True)]
+    tested = np.concatenate([rows[mask] for rows, mask in zip(whole.rows, held_out, strict=True)])
     training = np.concatenate(kept_rows)
     dataset = replace(
         old,
@@ -49,7 +49,7 @@ def with_validation(problem: Examples) -> Examples:
 
 
 def _held_out(count: int) -> "np.typing.NDArray[np.bool_]":
-    held = np.asarray(np.arange(1, count + 1) % EVERY == 0)
+    mask = np.asarray(np.arange(1, count + 1) % EVERY == 0)
     if 1 < count < EVERY:
-        held[-1] = True
-    return held
+        mask[-1] = True
+    return mask

@@ -18,10 +18,10 @@ from murmurcast._check import FloatArray
 def leads(modes: NDArray[np.complex128], rounds: int) -> FloatArray:
     """[rounds - 1] w_2 .. w_L, for rounds on weights with these modes of disagreement."""
     squared = float(np.abs(modes).max(initial=0.0)) ** 2
-    found = np.ones(rounds)
+    relaxation = np.ones(rounds)
     for number in range(1, rounds):
-        found[number] = 1 / (1 - squared / 2) if number == 1 else 1 / (1 - squared * found[number - 1] / 4)
-    return _check.frozen(found[1:])
+        relaxation[number] = 1 / (1 - squared / 2) if number == 1 else 1 / (1 - squared * relaxation[number - 1] / 4)
+    return _check.frozen(relaxation[1:])
 
 
 def left_after(modes: NDArray[np.complex128], leading: FloatArray) -> float:

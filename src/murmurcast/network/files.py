@@ -49,22 +49,22 @@ def _read_numpy(path: Path) -> FloatArray:
     return _matrix(path, np.load(path, allow_pickle=False))
 
 
-def _matrix(path: Path, found: Any) -> FloatArray:
-    if found.dtype.kind in "fiub" and found.ndim in (3, 4):
+def _matrix(path: Path, array: Any) -> FloatArray:
+    if array.dtype.kind in "fiub" and array.ndim in (3, 4):
         raise _of_a_radio(path, "gains over time")
-    return _real(path, found)
+    return _real(path, array)
 
 
 def _of_a_radio(path: Path, what: str) -> NeedsRadio:
     return NeedsRadio(f"{path} holds {what}, which need a radio", hint=f"add a [radio] section, or {_AMPLITUDES}")
 
 
-def _real(path: Path, found: Any) -> FloatArray:
-    if found.dtype.kind == "c":
+def _real(path: Path, array: Any) -> FloatArray:
+    if array.dtype.kind == "c":
         raise _of_a_radio(path, "complex gains")
-    if found.dtype.kind not in "fiub":
-        raise Error(f"{path} holds {found.dtype}, not real numbers", hint=_AMPLITUDES)
-    return np.asarray(found, dtype=np.float64)
+    if array.dtype.kind not in "fiub":
+        raise Error(f"{path} holds {array.dtype}, not real numbers", hint=_AMPLITUDES)
+    return np.asarray(array, dtype=np.float64)
 
 
 def _read_npz(path: Path) -> FloatArray | csr_array:
@@ -81,8 +81,8 @@ def _read_npz(path: Path) -> FloatArray | csr_array:
     _real(path, matrix.data)
     if max(matrix.shape) > matrix.nnz + 1:
         raise Error(f"{path} has {max(matrix.shape)} nodes and {matrix.nnz} links: not connected", hint="add the links")
-    found: csr_array = csr_array(matrix, dtype=np.float64)
-    return found
+    gains: csr_array = csr_array(matrix, dtype=np.float64)
+    return gains
 
 
 def _is_edge_list(path: Path, header: list[str]) -> bool:

@@ -208,14 +208,14 @@ class Plan(Setup):
     def leads(self) -> FloatArray:
         """[rounds - 1] w of every further round where rounds are accelerated: how far it leans on the two before it."""
         modes = disagreements(self.mixing.weights)
-        found = leads(modes, self.schedule.rounds)
-        if left_after(modes, found) >= plainly_left_after(modes, self.schedule.rounds) > 0:
+        lead_weights = leads(modes, self.schedule.rounds)
+        if left_after(modes, lead_weights) >= plainly_left_after(modes, self.schedule.rounds) > 0:
             raise Error(
                 "accelerated rounds leave more disagreement than plain ones on these weights, which turn too much: "
                 "gains around some cycle are very unequal",
                 hint="set schedule.accelerated = false",
             )
-        return found
+        return lead_weights
 
     @property
     def disagreement_left(self) -> tuple[float, float]:

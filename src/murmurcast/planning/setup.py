@@ -225,8 +225,8 @@ class Setup:
     @property
     def sampling(self) -> Sampling | None:
         """How records join an epoch by secret coins; None where they do not."""
-        found = getattr(self.problem, "sampled", None)
-        return found if isinstance(found, Sampling) else None
+        sampled = getattr(self.problem, "sampled", None)
+        return sampled if isinstance(sampled, Sampling) else None
 
     @cached_property
     def sensitivity(self) -> FloatArray:
@@ -295,7 +295,7 @@ def _require_network_of(trace: ChannelTrace, network: Network) -> None:
 
 def require_sampled(budget: Budget) -> None:
     """What coins hide is known for this budget."""
-    found = {
+    obstacles = {
         "hides whole nodes, and what a node's records do together is bounded for batches of a fixed size only": (
             budget.unit == "node"
         ),
@@ -304,7 +304,7 @@ def require_sampled(budget: Budget) -> None:
         ),
         "has secure noise, whose bound knows nothing of coins": budget.noise_source == "secure",
     }
-    for words, holds in found.items():
+    for words, holds in obstacles.items():
         if holds:
             raise Error(
                 f'sampling = "poisson" is accounted for one record, under Gaussian noise, and the budget {words}',

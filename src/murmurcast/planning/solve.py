@@ -302,12 +302,12 @@ def _settle_between(
         mixed, z = mix(alpha)
         return Tried(theta, _bound(budget, z), _Solution(alpha, noise, theta, mixed, z))
 
-    def hopeless(made: _Solution) -> bool:
+    def hopeless(solution: _Solution) -> bool:
         # The larger theta, the less alpha: once the even split is better, it stays so.
-        return _better(rule, noise, made, start) is start
+        return _better(rule, noise, solution, start) is start
 
-    found = settled_theta(attempt, _bound(budget, start.z, _LARGE_SLACK), _LARGE_SLACK, hopeless)
-    return None if found is None else found.made
+    tried = settled_theta(attempt, _bound(budget, start.z, _LARGE_SLACK), _LARGE_SLACK, hopeless)
+    return None if tried is None else tried.solution
 
 
 def _balanced(setup: Setup, mix: _Mix, rule: PowerRule, noise: FloatArray | None, resolved: int) -> _Solution:

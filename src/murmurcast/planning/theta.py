@@ -13,22 +13,22 @@ from murmurcast.errors import Infeasible
 _ROUNDS = 60
 _STEEPEST = 0.9  # up to this growth of what is needed with theta a secant may lead beyond all that was tried
 
-Made = TypeVar("Made")
-Made_contra = TypeVar("Made_contra", contravariant=True)
+Solution = TypeVar("Solution")
+Solution_contra = TypeVar("Solution_contra", contravariant=True)
 
 
-class Tried(NamedTuple, Generic[Made]):
+class Tried(NamedTuple, Generic[Solution]):
     """A theta, the one that its split needs, and the split.
 
     Attributes:
         theta: What the split was made for.
         needed: The largest 1/z of its weights.
-        made: The split with all that belongs to it.
+        solution: The split with all that belongs to it.
     """
 
     theta: float
     needed: float
-    made: Made
+    solution: Solution
 
     @property
     def holds(self) -> bool:
@@ -36,23 +36,23 @@ class Tried(NamedTuple, Generic[Made]):
         return self.needed <= self.theta
 
 
-class Attempt(Protocol[Made]):
+class Attempt(Protocol[Solution]):
     """Makes the split for a theta."""
 
-    def __call__(self, theta: float, /) -> Tried[Made]:
+    def __call__(self, theta: float, /) -> Tried[Solution]:
         """The split and the theta that it needs; Infeasible where theta is too large for any."""
         ...
 
 
-class Hopeless(Protocol[Made_contra]):
+class Hopeless(Protocol[Solution_contra]):
     """Says when to give up."""
 
-    def __call__(self, made: Made_contra, /) -> bool:
+    def __call__(self, solution: Solution_contra, /) -> bool:
         """Whether splits for larger thetas are of no use, as this one shows."""
         ...
 
 
-class _Search(NamedTuple, Generic[Made]):
+class _Search(NamedTuple, Generic[Solution]):
     """What is known of the theta sought.
 
     Attributes:
@@ -65,9 +65,9 @@ class _Search(NamedTuple, Generic[Made]):
     """
 
     slack: float
-    low: Tried[Made] | None = None
-    high: Tried[Made] | None = None
-    earlier: Tried[Made] | None = None
+    low: Tried[Solution] | None = None
+    high: Tried[Solution] | None = None
+    earlier: Tried[Solution] | None = None
     widths: tuple[float, ...] = ()
     least: float = math.inf
 
@@ -76,7 +76,7 @@ class _Search(NamedTuple, Generic[Made]):
         """How far apart the bounds are; without end where there is only one."""
         return math.log(self.high.theta / self.low.theta) if self.low and self.high else math.inf
 
-    def after(self, now: Tried[Made]) -> "tuple[_Search[Made], float]":
+    def after(self, now: Tried[Solution]) -> "tuple[_Search[Solution], float]":
         """What is known with one more that was tried, and the theta to try next."""
         low, high = (self.low, now) if now.holds else (now, self.high)
         least, own = min(self.least, now.theta), now.needed * (1 + self.slack)
@@ -86,7 +86,7 @@ class _Search(NamedTuple, Generic[Made]):
         known = known._replace(widths=(*self.widths, known.width))
         return known._replace(earlier=now), known._following(now)
 
-    def _following(self, now: Tried[Made]) -> float:
+    def _following(self, now: Tried[Solution]) -> float:
         theta = now.theta * math.exp(self._step(now))
         if self.low is None or self.high is None:
             return theta
@@ -94,7 +94,7 @@ class _Search(NamedTuple, Generic[Made]):
         inside = self.low.theta < theta < self.high.theta
         return theta if inside and not slow else math.sqrt(self.low.theta * self.high.theta)
 
-    def _step(self, now: Tried[Made]) -> float:
+    def _step(self, now: Tried[Solution]) -> float:
         """By a secant of what is lacking, as logarithms; by what is lacking itself where no secant is to be trusted."""
         lacking = self._lacking(now)
         if self.earlier is None or self.earlier.theta == now.theta:
@@ -103,11 +103,13 @@ class _Search(NamedTuple, Generic[Made]):
         bounded = self.low is not None and self.high is not None
         return -lacking / slope if slope < (0 if bounded else _STEEPEST - 1) else lacking
 
-    def _lacking(self, tried: Tried[Made]) -> float:
+    def _lacking(self, tried: Tried[Solution]) -> float:
         return math.log(tried.needed * (1 + self.slack) / tried.theta)
 
 
-def settled_theta(attempt: Attempt[Made], start: float, slack: float, hopeless: Hopeless[Made]) -> Tried[Made] | None:
+def settled_theta(
+    attempt: Attempt[Solution], start: float, slack: float, hopeless: Hopeless[Solution]
+) -> Tried[Solution] | None:
     """The split whose theta bounds 1/z, and by no more than three times the slack.
 
     Args:
@@ -120,7 +122,7 @@ def settled_theta(attempt: Attempt[Made], start: float, slack: float, hopeless: 
         The split. Where what is needed jumps past theta, or rounds run out, the tightest that holds; None where none
         does, or none could be of use.
     """
-    search, theta = _Search[Made](slack), start
+    search, theta = _Search[Solution](slack), start
     for _ in range(_ROUNDS):
         try:
             now = attempt(theta)
@@ -131,7 +133,7 @@ def settled_theta(attempt: Attempt[Made], start: float, slack: float, hopeless: 
             continue
         if now.holds and now.theta <= now.needed * (1 + 3 * slack):
             return now
-        if not now.holds and hopeless(now.made):
+        if not now.holds and hopeless(now.solution):
             return None
         search, theta = search.after(now)
         if search.width <= slack:

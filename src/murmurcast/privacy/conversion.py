@@ -61,11 +61,11 @@ class Curve(NamedTuple):
         """
         if self.sampled:
             fixed = (sampling.Part(1.0, self.spent, 1),)
-            found = {
+            factors = {
                 parts: sampling.largest_factor(parts, epsilon, delta, fixed, self.overflow)
                 for parts in dict.fromkeys(self.sampled)
             }
-            return np.array([found[parts] for parts in self.sampled])
+            return np.array([factors[parts] for parts in self.sampled])
         if self.laplace:
             return np.asarray(
                 max(_gaussian_mu(epsilon, delta), laplace.MU_OF_CONCENTRATED * discrete.mu(epsilon, delta))
@@ -111,8 +111,8 @@ class Curve(NamedTuple):
 
     def _epsilon_of_sampled(self, mu: FloatArray, delta: float) -> FloatArray:
         of_nodes = np.broadcast_to(mu, len(self.sampled)) if mu.ndim == 0 else mu
-        found = np.array([sampling.epsilon(parts, delta, self.overflow) for parts in self.parts_at(of_nodes)])
-        return np.asarray(found.max()) if mu.ndim == 0 else found
+        epsilon = np.array([sampling.epsilon(parts, delta, self.overflow) for parts in self.parts_at(of_nodes)])
+        return np.asarray(epsilon.max()) if mu.ndim == 0 else epsilon
 
 
 EXACT = Curve()
@@ -204,5 +204,5 @@ def epsilon_of(releases: Releases, delta: float) -> FloatArray:
     """[nodes] the epsilon of a run's releases at delta; infinite where nothing hides them."""
     mu = mu_of(releases)
     finite = np.isfinite(mu)
-    found = curve_of(releases).epsilon(np.where(finite, mu, releases.before), delta)
-    return np.where(finite, found, np.inf)
+    epsilon = curve_of(releases).epsilon(np.where(finite, mu, releases.before), delta)
+    return np.where(finite, epsilon, np.inf)

@@ -69,7 +69,7 @@ def mu(epsilon: ArrayLike, delta: ArrayLike) -> FloatArray:
     tail = 3 + np.abs(ndtri(delta_))
     high = np.maximum(tail + np.sqrt(tail * tail + 2 * epsilon_), 2 * low)
     root = _root(lambda m, e, d: _log_delta(e, m) - np.log(d), low * (1 - 1e-12), high, (epsilon_, delta_))
-    _require_found(root, epsilon_, delta_)
+    _require_root(root, epsilon_, delta_)
     return root
 
 
@@ -113,7 +113,7 @@ def _mills(x: FloatArray) -> FloatArray:
     return math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2))
 
 
-def _require_found(mu: FloatArray, epsilon: FloatArray, delta: FloatArray) -> None:
+def _require_root(mu: FloatArray, epsilon: FloatArray, delta: FloatArray) -> None:
     """Rounding hides where the curve crosses delta once epsilon is far below delta, or beyond all measure."""
     lost = np.isnan(mu)
     if lost.any():

@@ -51,12 +51,12 @@ Parts = tuple[Part, ...]
 def parts_of(rate: float, ratios: FloatArray) -> Parts:
     """One node's releases [epochs], those of nearly the same ratio taken together as the largest of them."""
     left = np.sort(ratios[ratios > 0])[::-1]
-    found = []
+    parts = []
     while len(left):
         same = int(np.searchsorted(-left, -left[0] * (1 - _SAME), side="right"))
-        found.append(Part(rate, float(left[0]), same))
+        parts.append(Part(rate, float(left[0]), same))
         left = left[same:]
-    return tuple(found)
+    return tuple(parts)
 
 
 def scaled(parts: Iterable[Part], factor: float) -> Parts:
@@ -166,8 +166,8 @@ def _together(parts: Parts, coarser: float = 1.0) -> Any:
     spacing = _spacing(parts) * coarser
     whole: Any = None
     for part in parts:
-        found = _distribution(part, spacing).self_compose(part.times)
-        whole = found if whole is None else whole.compose(found)
+        distribution = _distribution(part, spacing).self_compose(part.times)
+        whole = distribution if whole is None else whole.compose(distribution)
     return whole
 
 

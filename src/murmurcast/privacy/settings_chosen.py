@@ -43,8 +43,8 @@ class PublicChoice(NamedTuple):
 
 def public_choice(statement: str) -> PublicChoice | None:
     """Which public data a statement names; None where it names none."""
-    found = _TUNED.fullmatch(statement) if isinstance(statement, str) else None
-    return None if found is None else PublicChoice(found["name"], found["sha256"], int(found["tried"]))
+    match = _TUNED.fullmatch(statement) if isinstance(statement, str) else None
+    return None if match is None else PublicChoice(match["name"], match["sha256"], int(match["tried"]))
 
 
 def check(statement: str) -> None:

@@ -102,7 +102,7 @@ class SharesPool(Protocol):
         """
         ...
 
-    def of_pool(self, pool: Data, held: Data) -> Data:
+    def of_pool(self, pool: Data, holdings: Data) -> Data:
         """What one node holds, as its entry of `local_data` would be."""
         ...
 

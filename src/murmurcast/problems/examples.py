@@ -203,21 +203,21 @@ class OnExamples(ABC):
     def pool(self, nodes: NDArray[np.int64]) -> tuple[Pool, Holdings]:
         """The examples of some nodes, once: nodes of a large network refer to them by their places."""
         data, sizes = self.data.dataset, self.data.sizes
-        held = np.repeat([[rows[0]] for rows in self.data.rows], self.rows_of_node, axis=1)
-        held[np.arange(held.shape[1]) < sizes[:, None]] = np.concatenate(self.data.rows)
-        used = np.unique(held[nodes])
+        places = np.repeat([[rows[0]] for rows in self.data.rows], self.rows_of_node, axis=1)
+        places[np.arange(places.shape[1]) < sizes[:, None]] = np.concatenate(self.data.rows)
+        used = np.unique(places[nodes])
         everything = len(used) == len(data.features)  # then nothing is copied
         features, targets = (part if everything else part[used] for part in (data.features, data.targets))
         parts = np.array_split(features, -(-len(features) // _ROWS_AT_ONCE))  # not all in float64 at once
         squares = np.concatenate([np.einsum("nd,nd->n", part, part, dtype=np.float64) for part in parts])
         pool = Pool(features, targets, np.sqrt(squares + self.constant**2))
-        return pool, Holdings(np.searchsorted(used, held).astype(np.int32), sizes.astype(np.int32))
+        return pool, Holdings(np.searchsorted(used, places).astype(np.int32), sizes.astype(np.int32))
 
-    def of_pool(self, pool: Pool, held: Holdings) -> Rows:
+    def of_pool(self, pool: Pool, holdings: Holdings) -> Rows:
         """One node's examples, from the pool."""
-        present = (jnp.arange(len(held.rows)) < held.size).astype(pool.features.dtype)
-        features, targets, reach = (part[held.rows] for part in pool)
-        return Rows(features, None, targets, reach, present, held.size)
+        present = (jnp.arange(len(holdings.rows)) < holdings.size).astype(pool.features.dtype)
+        features, targets, reach = (part[holdings.rows] for part in pool)
+        return Rows(features, None, targets, reach, present, holdings.size)
 
     def drawn(self, mine: Rows, key: jax.Array) -> tuple[Rows, jax.Array]:
         """The rows a node computes with in one epoch, and the fixed number it divides by."""
@@ -227,9 +227,9 @@ class OnExamples(ABC):
             picked = minibatch(key, mine.size, self.batch)
             present = mine.present[picked]
         else:
-            found = joined(key, mine.size, self.batch, len(mine.present))
-            (picked,) = jnp.nonzero(found, size=self.sampled.room, fill_value=0)
-            present = (jnp.arange(self.sampled.room) < jnp.sum(found)).astype(mine.present.dtype)
+            in_batch = joined(key, mine.size, self.batch, len(mine.present))
+            (picked,) = jnp.nonzero(in_batch, size=self.sampled.room, fill_value=0)
+            present = (jnp.arange(self.sampled.room) < jnp.sum(in_batch)).astype(mine.present.dtype)
         rows = Rows(mine.features[picked], None, mine.targets[picked], mine.reach[picked], present, mine.size)
         return rows, jnp.asarray(self.batch, mine.features.dtype)
 

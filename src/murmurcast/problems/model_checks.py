@@ -137,10 +137,10 @@ def primitives(loss: Loss, parameters: Parameters, example: Example) -> set[str]
 
 def _equations(jaxpr: Any) -> "list[Any]":
     """All equations of a program, those of inner programs too."""
-    found = list(jaxpr.eqns)
+    equations = list(jaxpr.eqns)
     for equation in jaxpr.eqns:
         for inner in jax.tree.leaves(equation.params, is_leaf=lambda part: hasattr(part, "eqns")):
             inner = getattr(inner, "jaxpr", inner)
             if hasattr(inner, "eqns"):
-                found += _equations(inner)
-    return found
+                equations += _equations(inner)
+    return equations

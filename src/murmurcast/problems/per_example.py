@@ -66,16 +66,16 @@ class Clips(NamedTuple):
         """
         groups = self.layers if self.clip.per == "layer" else (0,) * len(self.layers)
         clip = self.clip.for_layers(max(groups) + 1)
-        found = {}
+        by_group = {}
         for group in sorted(set(groups)):
             mine = [number for number, other in enumerate(groups) if other == group]
             both = (jnp.stack([each[number] for number in mine]).sum(axis=0) for each in (squares, parts))
             # A sum of many equal terms rounds the same way again and again: what that adds stays within the clip.
             norms = length(*both) * (1 + _ROUNDINGS * float(np.finfo(present.dtype).eps))
-            found[group] = jnp.where(jnp.isfinite(norms), clip.of_examples(present, norms), 0)
+            by_group[group] = jnp.where(jnp.isfinite(norms), clip.of_examples(present, norms), 0)
         # A gradient that is not finite in one layer is left out in all.
-        kept = jnp.stack([scale != 0 for scale in found.values()]).all(axis=0)
-        return [jnp.where(kept, found[group], 0) for group in groups]
+        kept = jnp.stack([scale != 0 for scale in by_group.values()]).all(axis=0)
+        return [jnp.where(kept, by_group[group], 0) for group in groups]
 
 
 class SumOfRows(Protocol):

@@ -123,7 +123,7 @@ class SoftmaxRegression(OnExamples):
 
         def solve(extra: float) -> FloatArray:
             bounds = None if self.box is None else [(-self.box, self.box)] * self.dim
-            found = minimize(
+            solution = minimize(
                 partial(value, weight=self.l2 + extra),
                 np.zeros(self.dim),
                 jac=True,
@@ -131,7 +131,7 @@ class SoftmaxRegression(OnExamples):
                 bounds=bounds,
                 options={"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 30},
             )
-            return np.asarray(found.x)
+            return np.asarray(solution.x)
 
         return base.over_ball(solve, self.ball).reshape(self.shape)
 

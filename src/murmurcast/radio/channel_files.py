@@ -152,9 +152,9 @@ def _read_npz(path: Path) -> ChannelTrace:
                 raise Error(f"it holds an array called {name!r:.60}", hint=_check.nearest(name, _NAMES))
         if "gains" not in archive.files:
             raise Error("it holds no array called gains", hint="save the channel as gains[time, from, to]")
-        found = {name: archive[name] for name in archive.files}
-    numbers = {name: _one_number(name, found[name]) for name in ("carrier_hz", "interval_s") if name in found}
-    return ChannelTrace(gains=found["gains"], positions=found.get("positions"), **numbers)
+        arrays = {name: archive[name] for name in archive.files}
+    numbers = {name: _one_number(name, arrays[name]) for name in ("carrier_hz", "interval_s") if name in arrays}
+    return ChannelTrace(gains=arrays["gains"], positions=arrays.get("positions"), **numbers)
 
 
 def _one_number(name: str, value: NDArray[Any]) -> float:

@@ -51,17 +51,18 @@ def _access(network: Network, radio: "Radio") -> str:
 def _alignment(network: Network) -> str:
     if network.one_way_link is not None:
         return "no known radio does this where links go one way only"
-    found = alignment(network)
-    if found.possible:
+    phase_alignment = alignment(network)
+    if phase_alignment.possible:
         return "possible here, because the network is a tree, where every node knows the phases of its links exactly"
-    if found.reciprocal_conditions == 0:
+    if phase_alignment.reciprocal_conditions == 0:
         return (
             "possible here, with one odd cycle, only where both directions of every link turn the phase alike, and "
             "every node knows the phases of its links exactly"
         )
     return (
         "one signal would have to arrive in phase at all who hear it, which is possible on trees, and this network "
-        f"leaves {found.conditions} conditions that only chance could meet; no known radio does this on this network"
+        f"leaves {phase_alignment.conditions} conditions that only chance could meet; no known radio does this on this "
+        "network"
     )
 
 

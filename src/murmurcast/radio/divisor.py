@@ -76,8 +76,8 @@ def weights(amplitudes: FloatArray, normaliser: int) -> FloatArray:
         normaliser: R.
     """
     pilot = Pilot(0.0, np.zeros(amplitudes.shape[:-1]), np.zeros(amplitudes.shape[:-1]))
-    found = combining.own_slot(amplitudes, amplitudes > 0, pilot, normaliser)
-    return np.asarray(found.weights + found.own[..., None] * np.eye(amplitudes.shape[-1]))
+    combined = combining.own_slot(amplitudes, amplitudes > 0, pilot, normaliser)
+    return np.asarray(combined.weights + combined.own[..., None] * np.eye(amplitudes.shape[-1]))
 
 
 def expected(
@@ -253,8 +253,8 @@ def predicted(weights: FloatArray, expected: csr_array, blend: float) -> FloatAr
         [..., nodes] z of every epoch; noise must follow it.
     """
     _check_predicted(expected.shape[0])
-    found = _perron(blend * weights + (1 - blend) * expected.toarray())
-    return np.asarray(np.maximum(found, _LEAST_SHARE * perron(expected).min()))
+    vectors = _perron(blend * weights + (1 - blend) * expected.toarray())
+    return np.asarray(np.maximum(vectors, _LEAST_SHARE * perron(expected).min()))
 
 
 def recursive(weights: FloatArray) -> FloatArray:
@@ -283,8 +283,8 @@ def instant(weights: FloatArray) -> FloatArray:
     with threads_for(weights.shape[-1]):
         values, vectors = np.linalg.eig(np.swapaxes(weights, -1, -2))
     largest = np.argmax(values.real, axis=-1)
-    found = np.take_along_axis(vectors.real, largest[:, None, None], axis=-1)[..., 0]
-    return np.asarray(found / found.sum(-1, keepdims=True))
+    leading = np.take_along_axis(vectors.real, largest[:, None, None], axis=-1)[..., 0]
+    return np.asarray(leading / leading.sum(-1, keepdims=True))
 
 
 def absolute(weights: FloatArray) -> FloatArray:

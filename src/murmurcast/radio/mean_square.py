@@ -72,9 +72,9 @@ def _require_size(nodes: int) -> None:
         )
 
 
-def _rate_of(found: "np.typing.NDArray[np.complex128]") -> float:
-    disagreeing = found - found.mean(axis=1, keepdims=True)
-    with threads_for(found.shape[-1]):
+def _rate_of(drawn_weights: "np.typing.NDArray[np.complex128]") -> float:
+    disagreeing = drawn_weights - drawn_weights.mean(axis=1, keepdims=True)
+    with threads_for(drawn_weights.shape[-1]):
         return _spectral_radius(disagreeing)
 
 
@@ -141,9 +141,9 @@ def _combined(
     pilot = Pilot(0.0, np.zeros(shape[:-1]), np.zeros(shape[:-1]))
     if reception.access == "referenced":
         power = mean_power / (2 if reception.halves else 1)
-        found = combining.referenced(gains, linked, pilot, power, reception.kappa, reception.damping)
+        combined = combining.referenced(gains, linked, pilot, power, reception.kappa, reception.damping)
     elif reception.access == "aligned":
-        found = combining.aligned(np.abs(gains), linked, pilot, reception.normaliser)
+        combined = combining.aligned(np.abs(gains), linked, pilot, reception.normaliser)
     else:
-        found = combining.own_slot(gains, linked, pilot, reception.normaliser)
-    return np.asarray(found.weights + found.own[..., None] * np.eye(nodes))
+        combined = combining.own_slot(gains, linked, pilot, reception.normaliser)
+    return np.asarray(combined.weights + combined.own[..., None] * np.eye(nodes))

@@ -36,14 +36,14 @@ def mean_weights(network: Network, alpha: FloatArray, radio: Radio, normaliser: 
     if radio.trace is None:
         channel = Channel(radio.fading, radio.k_factor_db)
         return divisor.expected(arriving_amplitudes(network, alpha), reception, channel)
-    found = csr_array(_over_steps(radio.trace, np.sqrt(alpha * network.power), reception, epochs))
-    pieces = csgraph.connected_components(found, connection="strong")[0]
+    weights = csr_array(_over_steps(radio.trace, np.sqrt(alpha * network.power), reception, epochs))
+    pieces = csgraph.connected_components(weights, connection="strong")[0]
     if pieces > 1:
         raise Error(
             f"in the steps of the trace that {epochs} epochs play, nodes cannot all reach each other",
             hint="give a trace in which they do, or plan for more epochs",
         )
-    return found
+    return weights
 
 
 def _over_steps(trace: ChannelTrace, amplitude: FloatArray, reception: Reception, epochs: int) -> FloatArray:

@@ -190,8 +190,8 @@ class Radio:
     def as_plain(self) -> dict[str, Any]:
         """All settings but the power, which is a node's; a trace by its SHA-256, and nothing of one where none is."""
         left_out = ("power_dbm", *(() if self.trace is not None else _OF_A_TRACE))
-        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in left_out}
-        return found if self.trace is None else {**found, "trace": self.trace.sha256}
+        plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in left_out}
+        return plain if self.trace is None else {**plain, "trace": self.trace.sha256}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:

@@ -128,16 +128,16 @@ def write(base: Path, parts: list[Part], band: Band, description: str, version: 
     require_free(base)
     samples = np.concatenate([part.samples for part in parts]).astype("<c8").tobytes()
     digest = hashlib.sha512(samples).hexdigest()
-    told = metadata(parts, band, description, f"{RECORDER} {version}", digest)
+    document = metadata(parts, band, description, f"{RECORDER} {version}", digest)
     data, meta = files(base)
     _files.write_atomically(data, samples)
-    _files.write_atomically(meta, (json.dumps(told, indent=2, allow_nan=False) + "\n").encode())
+    _files.write_atomically(meta, (json.dumps(document, indent=2, allow_nan=False) + "\n").encode())
     return data, meta
 
 
 def _is_ours(meta: Path) -> bool:
     try:
-        found = json.loads(meta.read_bytes()) if meta.is_file() else None
-        return str(found["global"]["core:recorder"]).startswith(RECORDER) if found else False
+        document = json.loads(meta.read_bytes()) if meta.is_file() else None
+        return str(document["global"]["core:recorder"]).startswith(RECORDER) if document else False
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return False

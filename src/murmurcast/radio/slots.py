@@ -96,6 +96,6 @@ def _coloured(pattern: _Pattern) -> tuple[int, ...]:
     graph = csr_array((np.ones(len(neighbours)), neighbours, starts), (pattern.nodes, pattern.nodes))
     drawn = nx.from_scipy_sparse_array(graph)
     orders = _ORDERS if pattern.nodes <= _ALL_ORDERS_UP_TO else _ORDERS[:2]
-    found: list[dict[int, int]] = [nx.greedy_color(drawn, strategy=order) for order in orders]
-    best = min(found, key=lambda colours: max(colours.values()))
+    colourings: list[dict[int, int]] = [nx.greedy_color(drawn, strategy=order) for order in orders]
+    best = min(colourings, key=lambda colours: max(colours.values()))
     return tuple(best[node] for node in range(pattern.nodes))

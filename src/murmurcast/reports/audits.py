@@ -36,7 +36,7 @@ _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
 def write(
-    found: Audit,
+    audit: Audit,
     settings: str,
     name: str,
     path: Path,
@@ -46,7 +46,7 @@ def write(
     """Writes one self-contained page.
 
     Args:
-        found: The audit.
+        audit: The audit.
         settings: Of the experiment, as TOML.
         name: Of the experiment.
         path: Where to write it; ends in .html.
@@ -54,23 +54,26 @@ def write(
         warnings: What may mislead about the experiment, beside the audit's own.
     """
     require_path(path)
-    lead = [f"{in_words(found)}.", f"Made by murmurcast {version('murmurcast')}. All of it is in this one file."]
+    lead = [f"{in_words(audit)}.", f"Made by murmurcast {version('murmurcast')}. All of it is in this one file."]
     pictures = [] if inversion is None else [_pictures(inversion)]
-    verdict = verdict_section(found, (*found.warnings, *warnings))
-    sections = [verdict, _curves(found), *pictures, _how(found, settings), citation()]
+    verdict = verdict_section(audit, (*audit.warnings, *warnings))
+    sections = [verdict, _curves(audit), *pictures, _how(audit, settings), citation()]
     _files.write_atomically(path, render(f"Audit of {name}", lead, sections).encode())
 
 
-def verdict_section(found: Audit, warnings: Sequence[str]) -> Section:
+def verdict_section(audit: Audit, warnings: Sequence[str]) -> Section:
     """What was found, in sentences and in a table."""
     outcomes: dict[str, Outcome] = {"not falsified": "not falsified", "FALSIFIED": "did not hold"}
-    lines = [f"{heading}: {line}." for heading, line in found.summary]
-    told = [Verdict(lines[0], outcomes.get(found.verdict, "for information")), *(Verdict(line) for line in lines[1:])]
-    told += [Verdict(f"{line[0].upper()}{line[1:]}.", "warning") for line in warnings]
-    return Section("What was found", (*told, _table(found), Text((f"{NOTE[0].upper()}{NOTE[1:]}.",))))
+    lines = [f"{heading}: {line}." for heading, line in audit.summary]
+    verdicts = [
+        Verdict(lines[0], outcomes.get(audit.verdict, "for information")),
+        *(Verdict(line) for line in lines[1:]),
+    ]
+    verdicts += [Verdict(f"{line[0].upper()}{line[1:]}.", "warning") for line in warnings]
+    return Section("What was found", (*verdicts, _table(audit), Text((f"{NOTE[0].upper()}{NOTE[1:]}.",))))
 
 
-def _table(found: Audit) -> Table:
+def _table(audit: Audit) -> Table:
     rates = tuple(f"TPR at {rate:g}" for rate in FALSE_POSITIVE_RATES)
     headings = (
         "adversary",
@@ -82,14 +85,14 @@ def _table(found: Audit) -> Table:
         *rates,
         "catches",
     )
-    rows = [_row(attack) for attack in found.strongest]
-    if found.verdict != "nothing is promised":
-        allowed = tuple(number(rate, ".3g") for rate in found.true_positives_allowed)
-        limits = (promised(found.mu_promised, 3), promised(found.worst.epsilon, 3))
-        rows.append(("certified, at most", str(found.worst.target), "", "", *limits, *allowed, ""))
+    rows = [_row(attack) for attack in audit.strongest]
+    if audit.verdict != "nothing is promised":
+        allowed = tuple(number(rate, ".3g") for rate in audit.true_positives_allowed)
+        limits = (promised(audit.mu_promised, 3), promised(audit.worst.epsilon, 3))
+        rows.append(("certified, at most", str(audit.worst.target), "", "", *limits, *allowed, ""))
     note = (
-        f"Each row: the node of which the adversary showed most. All bounds hold together at {sure(found)}; epsilon at "
-        f"delta {at_most(found.delta)}. Linear mu: what the diagnostic predicts, not a guarantee. TPR at x: the "
+        f"Each row: the node of which the adversary showed most. All bounds hold together at {sure(audit)}; epsilon at "
+        f"delta {at_most(audit.delta)}. Linear mu: what the diagnostic predicts, not a guarantee. TPR at x: the "
         "true-positive rate at a false-positive rate of x. Catches: a cut of the noise's standard deviation to this "
         "share would have been caught by guessing, at power 0.9."
     )
@@ -110,11 +113,11 @@ def _row(attack: Attack) -> Row:
     )
 
 
-def _curves(found: Audit) -> Section:
+def _curves(audit: Audit) -> Section:
     """How often an alarm is right, at every rate of false ones."""
     figure = go.Figure()
     rates = np.array(CURVE)
-    shown = found.strongest
+    shown = audit.strongest
     for place, attack in enumerate(shown):
         # A curve that the same ones are drawn over is wider than they, so that it shows.
         width = 2 + 2 * sum(later.curve == attack.curve for later in shown[place + 1 :])
@@ -124,8 +127,8 @@ def _curves(found: Audit) -> Section:
             "width": width,
         }
         figure.add_scatter(x=CURVE, y=attack.curve, name=attack.adversary, mode="lines", line=line)
-    if np.isfinite(found.mu_promised):
-        most = norm.cdf(norm.ppf(rates) + found.mu_promised)
+    if np.isfinite(audit.mu_promised):
+        most = norm.cdf(norm.ppf(rates) + audit.mu_promised)
         grey = {"color": "var(--series-6)", "width": 3}
         figure.add_scatter(x=rates, y=most, name="certified, at most", mode="lines", line=grey)
     figure.update_xaxes(type="log", dtick=1, hoverformat=".3g", title="false-positive rate")
@@ -133,15 +136,15 @@ def _curves(found: Audit) -> Section:
     caption = (
         "Counted on canaries that no filter was made from. A curve may cross the certified line by chance where few "
         "canaries are left, at the lower left; the bounds in the table allow for chance, the curves do not. "
-        f"Rates of 0 are not drawn.{_same_curves(found)}"
+        f"Rates of 0 are not drawn.{_same_curves(audit)}"
     )
     return Section("Alarms, right and wrong", (Chart(figure, caption, "chart-alarms"),))
 
 
-def _same_curves(found: Audit) -> str:
+def _same_curves(audit: Audit) -> str:
     """A sentence for every group of adversaries with one curve, which hide each other."""
     by_curve: dict[tuple[float, ...], list[str]] = {}
-    for attack in found.strongest:
+    for attack in audit.strongest:
         by_curve.setdefault(attack.curve, []).append(f'"{attack.adversary}"')
     alike = [names for names in by_curve.values() if len(names) > 1]
     return "".join(f" {', '.join(names[:-1])} and {names[-1]} have the same curve." for names in alike)
@@ -159,10 +162,10 @@ def _pictures(inversion: Inversion) -> Section:
     return Section("What an eavesdropper sees of an image", (Text((why,)), Picture(kept.getvalue(), caption, caption)))
 
 
-def _how(found: Audit, settings: str) -> Section:
+def _how(audit: Audit, settings: str) -> Section:
     text = (
-        f"In each of {found.runs} runs of the real engine {found.canaries} canaries were planted at each of "
-        f"{len(found.targets)} of {found.nodes} nodes, one for every parameter: units of data whose gradient is +c in "
+        f"In each of {audit.runs} runs of the real engine {audit.canaries} canaries were planted at each of "
+        f"{len(audit.targets)} of {audit.nodes} nodes, one for every parameter: units of data whose gradient is +c in "
         "one world and -c in the other, the worlds drawn at random. Every adversary knows all other data, the plan and "
         "the code, and guesses from what it really has.",
         "Whoever planted the canaries can subtract all that is known from what was sent. The noise that is left must "

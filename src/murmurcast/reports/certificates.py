@@ -136,13 +136,13 @@ def _files_of(values: dict[str, Any]) -> tuple[Block, ...]:
 def _commands(values: dict[str, Any]) -> tuple[Block, ...]:
     lines = tuple((one["checks"].capitalize(), (one["command"],)) for one in values["commands"])
     versions = ", ".join(f"{package} {version}" for package, version in values["versions"].items())
-    made = tuple(
+    run_versions = tuple(
         f"{run['name']}: {', '.join(f'{name} {version}' for name, version in (run['versions'] or {}).items())}"
         for run in values["runs"]
     )
     return (
         Text((f"CERTIFICATE is this page as .html, or {CERTIFICATE}. Commands are run where the run's folder is.",)),
         Facts(lines, mono=True),
-        Facts((("Certified with", (versions,)), ("Run with", made))),
+        Facts((("Certified with", (versions,)), ("Run with", run_versions))),
         Facts((("Checked by", ("_" * 34,)), ("On, signature", ("_" * 34,)))),
     )

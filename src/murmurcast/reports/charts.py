@@ -31,13 +31,13 @@ _SHADES = [[0.0, "#e6f1f6"], [0.6, "#8cc0d6"], [1.0, "#2c7b9d"]]  # dark or whit
 def labels(runs: Sequence[Result]) -> tuple[str, ...]:
     """What runs are called here: their names, with a number where two would be called the same."""
     taken = Counter(run.name for run in runs)
-    found: list[str] = []
+    names: list[str] = []
     for run in runs:
         name = run.name
-        if name in found:
-            name = next(other for n in count(2) if (other := f"{run.name} ({n})") not in taken and other not in found)
-        found.append(name)
-    return tuple(found)
+        if name in names:
+            name = next(other for n in count(2) if (other := f"{run.name} ({n})") not in taken and other not in names)
+        names.append(name)
+    return tuple(names)
 
 
 def curves(runs: Sequence[Result], metric: str, against: Against = "epoch") -> go.Figure:
@@ -99,8 +99,8 @@ def network(run: Result) -> go.Figure | None:
     if few:
         figure.update_layout(annotations=_arrows(gains, spots, radius))
     if ledger.nodes(run) <= CURVES_UP_TO:
-        figure.add_trace(_told_links(run, gains, spots))
-    figure.add_trace(_told_nodes(run, spots))
+        figure.add_trace(_described_links(run, gains, spots))
+    figure.add_trace(_described_nodes(run, spots))
     x, y = (
         {"visible": False, "range": [low - 0.15, high + 0.15]}
         for low, high in zip(spots.min(0), spots.max(0), strict=True)
@@ -236,8 +236,8 @@ def _spots(gains: csr_array) -> FloatArray:
     else:
         graph: nx.Graph[int] = nx.empty_graph(nodes)
         graph.add_edges_from(np.column_stack(gains.nonzero()).tolist())
-        found = nx.kamada_kawai_layout(graph) if nodes <= CURVES_UP_TO else nx.spring_layout(graph, seed=0)
-        spots = np.array([found[node] for node in range(nodes)])
+        positions = nx.kamada_kawai_layout(graph) if nodes <= CURVES_UP_TO else nx.spring_layout(graph, seed=0)
+        spots = np.array([positions[node] for node in range(nodes)])
     spots = spots - (spots.max(axis=0) + spots.min(axis=0)) / 2
     return np.asarray(spots / max(float(np.abs(spots).max()), 1e-12))
 
@@ -312,13 +312,13 @@ def _wedges(spots: FloatArray, radius: float, begin: FloatArray, end: FloatArray
     return go.Scatter(x=parts[0], y=parts[1], mode="lines", name=name, hoverinfo="skip", **look)
 
 
-def _told_nodes(run: Result, spots: FloatArray) -> Any:
+def _described_nodes(run: Result, spots: FloatArray) -> Any:
     """What stands behind each node, told where the pointer is."""
     split, power = ledger.split_of_nodes(run), np.asarray(run.ledger["power"])
     shares = [""] * len(spots)
     if split is not None:
         shares = [f"<br>alpha {a:.6g}, beta {b:.6g}" for a, b in zip(split.alpha, split.beta, strict=True)]
-    told = [f"node {node}<br>power {power[node]:.6g}{share}" for node, share in enumerate(shares)]
+    hover_texts = [f"node {node}<br>power {power[node]:.6g}{share}" for node, share in enumerate(shares)]
     few = len(spots) <= WRITTEN_UP_TO
     return go.Scatter(
         x=spots[:, 0],
@@ -327,27 +327,27 @@ def _told_nodes(run: Result, spots: FloatArray) -> Any:
         text=[f"<b>{node}</b>" for node in range(len(spots))] if few else None,
         textfont={"color": "var(--on-node)", "size": 14},
         marker={"size": 24 if few else 8, "opacity": 0, "color": "var(--model)"},
-        hovertext=told,
+        hovertext=hover_texts,
         hovertemplate="%{hovertext}<extra></extra>",
         showlegend=False,
         name="nodes",
     )
 
 
-def _told_links(run: Result, gains: csr_array, spots: FloatArray) -> Any:
+def _described_links(run: Result, gains: csr_array, spots: FloatArray) -> Any:
     """The gain of each link, told where the pointer is; with its power split where a link has one of its own."""
     split = ledger.split_of_links(run)
     sender, receiver = gains.tocoo().coords
     places = np.array([_beside(spots[i], spots[j])[2] for i, j in zip(sender, receiver, strict=True)])
-    told = [f"{i} to {j}<br>gain {gain:.6g}" for i, j, gain in zip(sender, receiver, gains.data, strict=True)]
+    hover_texts = [f"{i} to {j}<br>gain {gain:.6g}" for i, j, gain in zip(sender, receiver, gains.data, strict=True)]
     if split is not None:
-        told = [f"{text}<br>alpha {alpha:.6g}" for text, alpha in zip(told, split.alpha, strict=True)]
+        hover_texts = [f"{text}<br>alpha {alpha:.6g}" for text, alpha in zip(hover_texts, split.alpha, strict=True)]
     return go.Scatter(
         x=places[:, 0],
         y=places[:, 1],
         mode="markers",
         marker={"size": 12, "opacity": 0, "color": "var(--links)"},
-        hovertext=told,
+        hovertext=hover_texts,
         hovertemplate="%{hovertext}<extra></extra>",
         showlegend=False,
         name="gains",

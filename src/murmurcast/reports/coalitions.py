@@ -57,8 +57,8 @@ def of_run(run: Result) -> Collusion | None:
     nodes, epochs = ledger.nodes(run), int(run.ledger.attrs["epochs"])
     if nodes > _DENSE_UP_TO or likely_seconds(nodes, epochs) > _LONGEST:
         return None
-    found = system(run)
-    return None if found is None else collusion(*found)
+    linear_system = system(run)
+    return None if linear_system is None else collusion(*linear_system)
 
 
 def blocks(run: Result) -> list[Block]:
@@ -69,19 +69,19 @@ def blocks(run: Result) -> list[Block]:
     if "sampling" in run.ledger.attrs:
         why = "records join by secret coins, of which the linear diagnostic knows nothing"
         return [Text((f"{_TITLE} single receivers and pairs is not worked out: {why}.",))]
-    found = of_run(run)
-    if found is None or not found.receivers:
+    diagnostic = of_run(run)
+    if diagnostic is None or not diagnostic.receivers:
         several = len(str(run.ledger.attrs["rounds"]).split()) > 1
         why = "it would take too long" if not several else "an epoch has several rounds, see murmurcast plan"
         why = "as nodes drop out, weights change" if "drops" in run.ledger.attrs else why
         return [Text((f"{_TITLE} single receivers and pairs is not worked out: {why}.",))]
     whole = ledger.promised_epsilon(run)
-    small = ledger.nodes(run) <= _MATRIX_UP_TO and len(found.receivers) == ledger.nodes(run)
-    return [(_matrix if small else _worst_only)(run, found, whole)]
+    small = ledger.nodes(run) <= _MATRIX_UP_TO and len(diagnostic.receivers) == ledger.nodes(run)
+    return [(_matrix if small else _worst_only)(run, diagnostic, whole)]
 
 
-def _matrix(run: Result, found: Collusion, whole: FloatArray) -> Table:
-    single = gaussian.epsilon(found.single_mu, float(run.ledger.attrs["delta"]))
+def _matrix(run: Result, diagnostic: Collusion, whole: FloatArray) -> Table:
+    single = gaussian.epsilon(diagnostic.single_mu, float(run.ledger.attrs["delta"]))
     near = _neighbours(run)
 
     def alone(receiver: int, target: int) -> Cell:
@@ -90,16 +90,21 @@ def _matrix(run: Result, found: Collusion, whole: FloatArray) -> Table:
         return Cell("-") if receiver == target else Cell(f"{value:#.3g}{mark}", value)
 
     rows: list[Row] = [
-        (str(target), promised(whole[target]), *(alone(r, target) for r in found.receivers), *_pair(run, found, target))
+        (
+            str(target),
+            promised(whole[target]),
+            *(alone(r, target) for r in diagnostic.receivers),
+            *_pair(run, diagnostic, target),
+        )
         for target in range(ledger.nodes(run))
     ]
-    headings = ("target", "certified", *(f"to {receiver}" for receiver in found.receivers), "worst two", "who")
-    return Table(_TITLE, headings, tuple(rows), _note(run, found))
+    headings = ("target", "certified", *(f"to {receiver}" for receiver in diagnostic.receivers), "worst two", "who")
+    return Table(_TITLE, headings, tuple(rows), _note(run, diagnostic))
 
 
-def _worst_only(run: Result, found: Collusion, whole: FloatArray) -> Table:
-    single = gaussian.epsilon(found.worst_single_mu, float(run.ledger.attrs["delta"]))
-    near, receiver = _neighbours(run), found.worst_receiver
+def _worst_only(run: Result, diagnostic: Collusion, whole: FloatArray) -> Table:
+    single = gaussian.epsilon(diagnostic.worst_single_mu, float(run.ledger.attrs["delta"]))
+    near, receiver = _neighbours(run), diagnostic.worst_receiver
     count = ledger.nodes(run)
     order = np.argsort(-np.round(whole, 9), kind="stable")[: count if count <= _ROWS_UP_TO else _WORST]
 
@@ -110,19 +115,19 @@ def _worst_only(run: Result, found: Collusion, whole: FloatArray) -> Table:
         return Cell(f"{single[target]:#.3g}", float(single[target])), Cell(f"node {receiver[target]}{mark}")
 
     rows: list[Row] = [
-        (str(target), promised(whole[target]), *alone(target), *_pair(run, found, target))
+        (str(target), promised(whole[target]), *alone(target), *_pair(run, diagnostic, target))
         for target in sorted(order.tolist())
     ]
     headings = ("target", "certified", "worst one", "who", "worst two", "who")
     left_out = f" The {len(rows)} of {count} nodes that pay most." if len(rows) < count else ""
-    return Table(_TITLE, headings, tuple(rows), _note(run, found) + left_out)
+    return Table(_TITLE, headings, tuple(rows), _note(run, diagnostic) + left_out)
 
 
-def _pair(run: Result, found: Collusion, target: int) -> tuple[Cell, Cell]:
-    first, second = found.pair[target]
+def _pair(run: Result, diagnostic: Collusion, target: int) -> tuple[Cell, Cell]:
+    first, second = diagnostic.pair[target]
     if first < 0:
         return Cell("-"), Cell("-")
-    leaked = float(gaussian.epsilon(found.pair_mu[target], float(run.ledger.attrs["delta"])))
+    leaked = float(gaussian.epsilon(diagnostic.pair_mu[target], float(run.ledger.attrs["delta"])))
     who = f"{first} and {second if second >= 0 else 'any'}"
     return Cell(f"{leaked:#.3g}", leaked), Cell(who)
 
@@ -133,14 +138,14 @@ def _neighbours(run: Result) -> "np.typing.NDArray[np.bool_]":
     return np.zeros((ledger.nodes(run),) * 2, bool) if gains is None else np.asarray(gains.toarray() > 0)
 
 
-def _note(run: Result, found: Collusion) -> str:
+def _note(run: Result, diagnostic: Collusion) -> str:
     delta = at_most(run.ledger.attrs["delta"])
     note = (
         f"Epsilon of the whole run at delta {delta}. Certified: what everybody together can learn of the target. All "
         "other numbers are the linear diagnostic, a lower bound of what these receivers learn; not a guarantee. +: a "
         "neighbour of the target. Worked out from the ledger."
     )
-    if found.is_complete:
+    if diagnostic.is_complete:
         return note
-    receivers = f"{len(found.receivers)} of {ledger.nodes(run)} receivers"
-    return f"{note} Tried: the likeliest {receivers}, {found.pairs_tried} of {found.pairs} pairs."
+    receivers = f"{len(diagnostic.receivers)} of {ledger.nodes(run)} receivers"
+    return f"{note} Tried: the likeliest {receivers}, {diagnostic.pairs_tried} of {diagnostic.pairs} pairs."

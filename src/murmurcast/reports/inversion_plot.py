@@ -17,14 +17,16 @@ _LINE = 18  # characters below a head
 
 def inversion_figure(inversion: Inversion) -> Figure:
     """Rows by how many images a node holds; columns: original, every setting, and the guess without listening."""
-    rows, columns = len(inversion.held), len(inversion.settings) + 2
+    rows, columns = len(inversion.images_per_node), len(inversion.settings) + 2
     figure = Drawn(figsize=(_WIDTH, _HEADS + _ROW * rows), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False)
-    for row, held in zip(panels, inversion.held, strict=True):
+    for row, images in zip(panels, inversion.images_per_node, strict=True):
         _draw(row[0], inversion, inversion.original, "")
-        row[0].set_ylabel(_held(held), fontsize=_HEAD, color=_INK, rotation=0, ha="right", va="center", labelpad=8)
+        row[0].set_ylabel(
+            _row_label(images), fontsize=_HEAD, color=_INK, rotation=0, ha="right", va="center", labelpad=8
+        )
         for axes, setting in zip(row[1:-1], inversion.settings, strict=True):
-            picture = inversion.picture(setting.name, held)
+            picture = inversion.picture(setting.name, images)
             _draw(axes, inversion, picture.image, f"error {_number(picture)}\n{_labels(picture, inversion.label)}")
         _draw(row[-1], inversion, inversion.guess, "error 1\n")
     name = inversion.label_names[inversion.label]
@@ -52,10 +54,10 @@ def inversion_caption(inversion: Inversion) -> str:
 
 
 def _sentence(inversion: Inversion, setting: str) -> str:
-    pictures = [inversion.picture(setting, held) for held in inversion.held]
+    pictures = [inversion.picture(setting, images) for images in inversion.images_per_node]
     errors = [_number(one) + ("" if one.beats_guessing else " (not told apart from guessing)") for one in pictures]
-    held = [f"{one.held:,}" for one in pictures]
-    return f"{setting[0].upper()}{setting[1:]}: error {_listed(errors)} with {_listed(held)} images per node."
+    counts = [f"{one.images_per_node:,}" for one in pictures]
+    return f"{setting[0].upper()}{setting[1:]}: error {_listed(errors)} with {_listed(counts)} images per node."
 
 
 def _listed(words: list[str]) -> str:
@@ -71,7 +73,7 @@ def _draw(axes: Axes, inversion: Inversion, image: FloatArray, below: str) -> No
     axes.set_xlabel(below, fontsize=_SMALL, color=_INK, labelpad=3, linespacing=1.25)
 
 
-def _held(count: int) -> str:
+def _row_label(count: int) -> str:
     return f"{count:,} image{'s' if count > 1 else ''}\nper node"
 
 

@@ -34,22 +34,22 @@ def promised_epsilon(run: Result) -> FloatArray:
     return _curve(run.ledger.attrs).epsilon(promised, float(run.ledger.attrs["delta"]))
 
 
-def _curve(told: Mapping[str, Any]) -> Curve:
-    if told.get("law") == "laplace":
+def _curve(attributes: Mapping[str, Any]) -> Curve:
+    if attributes.get("law") == "laplace":
         return Curve(laplace=True)
-    return curve(told.get("noise_source", "seeded"), int(told.get("dim", 0)), int(told["epochs"]))
+    return curve(attributes.get("noise_source", "seeded"), int(attributes.get("dim", 0)), int(attributes["epochs"]))
 
 
-def best_guess_of(mu: ArrayLike, told: Mapping[str, Any], epsilon: ArrayLike | None = None) -> FloatArray:
+def best_guess_of(mu: ArrayLike, attributes: Mapping[str, Any], epsilon: ArrayLike | None = None) -> FloatArray:
     """The best chance of guessing right under a promised mu, by what a ledger says of its noise and delta.
 
     Args:
         mu: [nodes].
-        told: The ledger's words and numbers.
+        attributes: The ledger's words and numbers.
         epsilon: [nodes] where the ledger has it besides; the better of the two bounds counts.
     """
-    found = best_guess(mu, _curve(told), float(told["delta"]))
-    return found if epsilon is None else np.minimum(found, of_epsilon(epsilon, float(told["delta"])))
+    chance = best_guess(mu, _curve(attributes), float(attributes["delta"]))
+    return chance if epsilon is None else np.minimum(chance, of_epsilon(epsilon, float(attributes["delta"])))
 
 
 def nodes(run: Result) -> int:

@@ -99,64 +99,67 @@ def _(run: Result) -> Shown:
 
 
 @shown.register
-def _(found: Comparison) -> Shown:
-    title = "One run" if len(found.rows) == 1 else f"{len(found.rows)} runs side by side"
-    return Shown(title, (runs.comparison_table(found, [row.name for row in found.rows]),))
+def _(comparison: Comparison) -> Shown:
+    title = "One run" if len(comparison.rows) == 1 else f"{len(comparison.rows)} runs side by side"
+    return Shown(title, (runs.comparison_table(comparison, [row.name for row in comparison.rows]),))
 
 
 @shown.register
-def _(found: Certificate) -> Shown:
-    worst = int(np.argmax(found.epsilon))
-    numbers = f"epsilon {at_most(found.epsilon[worst])} at delta {at_most(found.delta)}, unit {found.unit},"
+def _(certificate: Certificate) -> Shown:
+    worst = int(np.argmax(certificate.epsilon))
+    numbers = (
+        f"epsilon {at_most(certificate.epsilon[worst])} at delta {at_most(certificate.delta)}, unit {certificate.unit},"
+    )
     sentence = (
         f"{numbers} is the most that any node pays for the whole run, against everybody. It is promised only where "
         "gradients are clipped, and by methods that give it."
     )
-    columns = (found.mu, found.epsilon)
-    table = _of_nodes("What every node pays", ("node", "mu", "epsilon"), columns, found.epsilon)
+    columns = (certificate.mu, certificate.epsilon)
+    table = _of_nodes("What every node pays", ("node", "mu", "epsilon"), columns, certificate.epsilon)
     return Shown("Certificate", (Verdict(sentence), table))
 
 
 @shown.register
-def _(found: Certified) -> Shown:
+def _(certified: Certified) -> Shown:
     outcomes: dict[str, Outcome] = {"kept": "held", "broken": "did not hold"}
-    facts = [("Unit", found.hidden), ("Against", found.adversary), ("Basis", found.basis)]
-    facts += [("Assumed", line) for line in (*found.assumptions, *found.not_compared)]
-    facts += [("Chosen", f"settings: {found.settings_chosen}"), ("Note", found.note)]
-    sentence = f"The promise is {found.verdict}." if found.verdict in outcomes else "Nothing is promised."
-    if found.verdict == "kept":
+    facts = [("Unit", certified.hidden), ("Against", certified.adversary), ("Basis", certified.basis)]
+    facts += [("Assumed", line) for line in (*certified.assumptions, *certified.not_compared)]
+    facts += [("Chosen", f"settings: {certified.settings_chosen}"), ("Note", certified.note)]
+    sentence = f"The promise is {certified.verdict}." if certified.verdict in outcomes else "Nothing is promised."
+    if certified.verdict == "kept":
         sentence += (
-            f" epsilon {at_most(found.epsilon.max())} at delta {at_most(found.delta)} for the node that pays most."
+            f" epsilon {at_most(certified.epsilon.max())} at delta {at_most(certified.delta)} for the node that pays "
+            "most."
         )
-    blocks: list[Block] = [Verdict(sentence, outcomes.get(found.verdict, "for information"))]
-    blocks += [Verdict(f"{_sentence(line)}.", "did not hold") for line in found.problems]
-    blocks += [Verdict(f"{_sentence(line)}.", "warning") for line in found.warnings]
-    if found.verdict in outcomes:
-        headings = ("node", "mu promised", "mu recomputed", f"epsilon at delta {at_most(found.delta)}")
-        columns = (found.promised_mu, found.mu, found.epsilon)
-        blocks.append(_of_nodes("What it cost", headings, columns, found.epsilon))
+    blocks: list[Block] = [Verdict(sentence, outcomes.get(certified.verdict, "for information"))]
+    blocks += [Verdict(f"{_sentence(line)}.", "did not hold") for line in certified.problems]
+    blocks += [Verdict(f"{_sentence(line)}.", "warning") for line in certified.warnings]
+    if certified.verdict in outcomes:
+        headings = ("node", "mu promised", "mu recomputed", f"epsilon at delta {at_most(certified.delta)}")
+        columns = (certified.promised_mu, certified.mu, certified.epsilon)
+        blocks.append(_of_nodes("What it cost", headings, columns, certified.epsilon))
     return Shown("What it cost, from the ledger", (*blocks, _facts(facts)))
 
 
 @shown.register
-def _(found: Audit) -> Shown:
-    return Shown(f"Audit of {in_words(found)}", audits.verdict_section(found, found.warnings).blocks)
+def _(audit: Audit) -> Shown:
+    return Shown(f"Audit of {in_words(audit)}", audits.verdict_section(audit, audit.warnings).blocks)
 
 
 @shown.register
-def _(found: Sweep) -> Shown:
-    title = f"Sweep {found.name}"
-    failed = [Verdict(f"{one.name} failed: {one.problem}.", "warning") for one in found.failures]
-    if not found.runs:
+def _(sweep: Sweep) -> Shown:
+    title = f"Sweep {sweep.name}"
+    failed = [Verdict(f"{one.name} failed: {one.problem}.", "warning") for one in sweep.failures]
+    if not sweep.runs:
         return Shown(title, (*failed, Text(("No point is done yet.",))))
-    blocks: list[Block] = [Text((sweep_page.in_short(found),)), *failed]
-    if len(found.runs) > 1:
+    blocks: list[Block] = [Text((sweep_page.in_short(sweep),)), *failed]
+    if len(sweep.runs) > 1:
         blocks.append(Verdict(f"Whoever chooses by this: {NOT_PAID}.", "warning"))
-    tables = [table._replace(rows=table.rows[:_LISTED_UP_TO]) for table in sweep_page.tables(found)]
-    if (more := len(found.runs) - _LISTED_UP_TO) > 0:
+    tables = [table._replace(rows=table.rows[:_LISTED_UP_TO]) for table in sweep_page.tables(sweep)]
+    if (more := len(sweep.runs) - _LISTED_UP_TO) > 0:
         words = f"{more} more points are left out here; all of them: to_frame(), or mc.report."
         tables = [table._replace(note=f"{words} {table.note}") for table in tables]
-    return Shown(title, (*blocks, *_drawn(found), *tables))
+    return Shown(title, (*blocks, *_drawn(sweep), *tables))
 
 
 def _drawn(sweep: Sweep) -> list[Block]:

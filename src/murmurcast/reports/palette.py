@@ -69,15 +69,15 @@ def styles(keys: Sequence[Key]) -> list[Style]:
     ranks = {budget: place for place, budget in enumerate(budgets)}
     rests = list(dict.fromkeys(key.rest for key in keys))
     looks = list(product(MARKERS, DASHES))
-    found = []
+    chosen = []
     for key in keys:
         hue, chroma = _hue(algorithms.index(key.algorithm), len(algorithms))
         share = ranks[key.budget] / (len(ranks) - 1) if len(ranks) > 1 else None
         place = rests.index(key.rest)
         # Dashes first: they are seen in curves without markers, too.
         marker, dash = looks[(place % len(DASHES)) + len(DASHES) * (place // len(DASHES) % len(MARKERS))]
-        found.append(Style(_colour(hue, chroma, share, 0), _colour(hue, chroma, share, 1), dash, marker))
-    return found
+        chosen.append(Style(_colour(hue, chroma, share, 0), _colour(hue, chroma, share, 1), dash, marker))
+    return chosen
 
 
 def of_runs(runs: Sequence[Result]) -> list[Style]:

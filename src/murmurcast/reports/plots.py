@@ -289,8 +289,8 @@ def _layout(network: Network) -> FloatArray:
     else:
         import networkx as nx
 
-        found = nx.spring_layout(network.to_networkx().to_undirected(), seed=0)
-        spots = np.array([found[node] for node in range(network.nodes)])
+        positions = nx.spring_layout(network.to_networkx().to_undirected(), seed=0)
+        spots = np.array([positions[node] for node in range(network.nodes)])
     spots = spots - (spots.max(axis=0) + spots.min(axis=0)) / 2
     return np.asarray(spots / max(float(np.abs(spots).max()), 1e-12))
 

@@ -14,19 +14,19 @@ _PATIENCE = 120  # seconds; a browser that hangs would hang the command
 
 def browser() -> str:
     """Where the browser is."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
         raise Error(
             f"a PDF needs a browser, and none of {', '.join(BROWSERS)} is on the PATH",
             hint="install Chromium, or write an .html page and print it",
         )
-    return found
+    return executable
 
 
 def as_pdf(page: bytes) -> bytes:
     """The page as a browser prints it."""
     with tempfile.TemporaryDirectory(prefix="murmurcast-") as folder:
-        source, made = Path(folder) / "page.html", Path(folder) / "page.pdf"
+        source, pdf = Path(folder) / "page.html", Path(folder) / "page.pdf"
         source.write_bytes(page)
         command = [
             browser(),
@@ -34,7 +34,7 @@ def as_pdf(page: bytes) -> bytes:
             "--disable-gpu",
             "--no-pdf-header-footer",
             f"--user-data-dir={folder}/profile",
-            f"--print-to-pdf={made}",
+            f"--print-to-pdf={pdf}",
             *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),  # root gets no sandbox
             source.as_uri(),
         ]
@@ -43,7 +43,7 @@ def as_pdf(page: bytes) -> bytes:
             reason = f"it ended with {done.returncode}"
         except (OSError, subprocess.TimeoutExpired) as problem:
             reason = type(problem).__name__
-        content = made.read_bytes() if made.is_file() else b""
+        content = pdf.read_bytes() if pdf.is_file() else b""
     if not content.startswith(b"%PDF"):
         raise Error(f"the browser wrote no PDF: {reason}", hint="write an .html page and print it")
     return content

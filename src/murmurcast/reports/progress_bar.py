@@ -67,7 +67,7 @@ def stages(console: Console, first: str) -> Iterator[Bar]:
             task = bar.add_task(escape(words), total=None, count="")
 
         def counted(done: int, of: int, words: str | None = None) -> None:
-            told = None if words is None else escape(words)
-            bar.update(task, completed=done, total=of, description=told, count=f"{done}/{of}")
+            description = None if words is None else escape(words)
+            bar.update(task, completed=done, total=of, description=description, count=f"{done}/{of}")
 
         yield Bar(stage, counted)

@@ -35,29 +35,31 @@ def blocks(run: Result) -> list[Block]:
 
 
 def _settings(radio: RadioUse) -> tuple[Row, ...]:
-    told, power = radio.settings, np.asarray(radio.settings["power_dbm"]) - radio.settings["backoff_db"]
+    settings, power = radio.settings, np.asarray(radio.settings["power_dbm"]) - radio.settings["backoff_db"]
     sight = (
-        "" if told["k_factor_db"] is None else f"; a line of sight {told['k_factor_db']:g} dB above what is scattered"
+        ""
+        if settings["k_factor_db"] is None
+        else f"; a line of sight {settings['k_factor_db']:g} dB above what is scattered"
     )
-    hears = "hears" if told["duplex"] == "full" else "does not hear"
+    hears = "hears" if settings["duplex"] == "full" else "does not hear"
     shown = {f"{power.min():.3g}", f"{power.max():.3g}"}
     rounds = f", in {radio.rounds} rounds of an epoch" if radio.rounds > 1 else ""
     return (
-        ("access", str(told["access"]), _ACCESS[told["access"]]),
-        ("duplex", str(told["duplex"]), f"a node {hears} while it sends"),
+        ("access", str(settings["access"]), _ACCESS[settings["access"]]),
+        ("duplex", str(settings["duplex"]), f"a node {hears} while it sends"),
         ("power", f"{' to '.join(sorted(shown, key=float))} dBm", "of a symbol, mean"),
-        ("bandwidth", f"{told['bandwidth_hz'] / 1e6:.4g} MHz", f"at {told['carrier_hz'] / 1e9:.4g} GHz"),
-        ("pilots", str(told["pilots"]), "symbols before every message"),
-        _changing(told, sight),
+        ("bandwidth", f"{settings['bandwidth_hz'] / 1e6:.4g} MHz", f"at {settings['carrier_hz'] / 1e9:.4g} GHz"),
+        ("pilots", str(settings["pilots"]), "symbols before every message"),
+        _changing(settings, sight),
         ("slots of a round", Cell(str(radio.slots), radio.slots), f"each as long as one message{rounds}"),
     )
 
 
-def _changing(told: dict[str, Any], sight: str) -> Row:
-    if "trace" in told:
-        again = "; after the last comes the first again" if told["repeat"] else ""
-        return "trace", f"SHA-256 {told['trace'][:16]}", f"a channel is played back, one step an epoch{again}"
-    return "fading", str(told["fading"]), f"{_FADING[told['fading']]}{sight}"
+def _changing(settings: dict[str, Any], sight: str) -> Row:
+    if "trace" in settings:
+        again = "; after the last comes the first again" if settings["repeat"] else ""
+        return "trace", f"SHA-256 {settings['trace'][:16]}", f"a channel is played back, one step an epoch{again}"
+    return "fading", str(settings["fading"]), f"{_FADING[settings['fading']]}{sight}"
 
 
 def _taken(radio: RadioUse, epochs: int) -> tuple[Row, ...]:

@@ -90,7 +90,7 @@ def headings(ranking: Ranking, of: tuple[str, ...] = HEADINGS) -> tuple[str, ...
 
 def leaders(ranking: Ranking) -> list[Row]:
     """Who leads for every adversary and budget, who is next, and whether that is more than chance; under `LEADING`."""
-    found: list[Row] = []
+    rows: list[Row] = []
     for against, epsilon, uses in product(ranking.adversaries, ranking.epsilons, ranking.uses):
         scores = [one for one in ranking.table(against, epsilon, uses) if np.isfinite(one.mean)]
         then: Row = ("-", "-", "-")
@@ -99,8 +99,8 @@ def leaders(ranking: Ranking) -> list[Row]:
             then = (other.method, number(other.mean, ".3f"), apart)
         if scores:
             budget = (against, f"{epsilon:g}", str(uses))
-            found.append((*budget, scores[0].method, number(scores[0].mean, ".3f"), *then))
-    return found
+            rows.append((*budget, scores[0].method, number(scores[0].mean, ".3f"), *then))
+    return rows
 
 
 def clearly_ahead(first: Score, other: Score) -> bool:
@@ -205,13 +205,13 @@ def _lines(ranking: Ranking, epsilon: float) -> go.Figure:
     methods = list(dict.fromkeys(method for method, _ in known))
     last = {(one.method, one.against): one for one in ranking.ordered(ranking.scores) if one.epsilon == epsilon}
     for method, against in ((one.method, one.against) for one in ranking.ordered(last.values())):
-        found = [one for one in ranking.scores if (one.method, one.against, one.epsilon) == (method, against, epsilon)]
-        found = sorted((one for one in found if np.isfinite(one.mean)), key=lambda one: one.uses)
+        scores = [one for one in ranking.scores if (one.method, one.against, one.epsilon) == (method, against, epsilon)]
+        scores = sorted((one for one in scores if np.isfinite(one.mean)), key=lambda one: one.uses)
         series = methods.index(method) % _SERIES + 1
         figure.add_scatter(
-            x=[one.uses for one in found],
-            y=[one.mean for one in found],
-            error_y={"array": [one.spread or 0.0 for one in found], "thickness": 1, "width": 3},
+            x=[one.uses for one in scores],
+            y=[one.mean for one in scores],
+            error_y={"array": [one.spread or 0.0 for one in scores], "thickness": 1, "width": 3},
             name=html.escape(method if against == "everybody" else f"{method}, {against}", quote=False),
             mode="lines+markers",
             marker={"symbol": methods.index(method) // _SERIES, "size": 7},
@@ -233,11 +233,11 @@ def _bars(ranking: Ranking, against: str) -> go.Figure:
     methods = sorted({name for table in tables for name in table}, key=lambda name: _overall(ranking, tables, name))
     figure = go.Figure()
     for place, ((epsilon, uses), table) in enumerate(zip(budgets, tables, strict=True)):
-        found = [table[name] for name in methods if name in table]
+        scores = [table[name] for name in methods if name in table]
         figure.add_bar(
-            y=[html.escape(one.method, quote=False) for one in found],
-            x=[one.mean if np.isfinite(one.mean) else None for one in found],
-            error_x={"array": [one.spread or 0.0 for one in found], "thickness": 1, "width": 2},
+            y=[html.escape(one.method, quote=False) for one in scores],
+            x=[one.mean if np.isfinite(one.mean) else None for one in scores],
+            error_x={"array": [one.spread or 0.0 for one in scores], "thickness": 1, "width": 2},
             orientation="h",
             name=f"epsilon {epsilon:g}, {uses} uses",
             marker={"color": f"var(--series-{place % _SERIES + 1})"},

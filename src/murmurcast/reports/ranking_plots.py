@@ -77,19 +77,19 @@ def _draw_lines(axes: Axes, ranking: Ranking, lines: list[tuple[str, str]], epsi
     methods = list(dict.fromkeys(method for method, _ in lines))
     ends: list[tuple[float, str, str, bool]] = []
     for method, against in lines:
-        found = [one for one in ranking.scores if (one.method, one.against, one.epsilon) == (method, against, epsilon)]
-        found = sorted((one for one in found if np.isfinite(one.mean)), key=lambda one: one.uses)
-        if not found:
+        scores = [one for one in ranking.scores if (one.method, one.against, one.epsilon) == (method, against, epsilon)]
+        scores = sorted((one for one in scores if np.isfinite(one.mean)), key=lambda one: one.uses)
+        if not scores:
             continue
         index = methods.index(method)
         colour = _INK if against == TRUSTED else _COLOURS[index % len(_COLOURS)]
         marker, bold = _MARKERS[index // len(_COLOURS) % len(_MARKERS)], method == DEFAULT
-        x, y = [one.uses for one in found], np.array([one.mean for one in found])
-        error = np.array([one.spread or 0.0 for one in found])
+        x, y = [one.uses for one in scores], np.array([one.mean for one in scores])
+        error = np.array([one.spread or 0.0 for one in scores])
         look: Any = {"color": colour, "linestyle": _DASHES[against], "linewidth": 2.6 if bold else 1.3}
         axes.plot(x, y, marker=marker, markersize=4, zorder=3 if bold else 2, **look)
         axes.errorbar(x, y, error, fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.45, capsize=2)
-        ends.append((float(y[-1]), label(found[-1]), colour, bold))
+        ends.append((float(y[-1]), label(scores[-1]), colour, bold))
     axes.set_xscale("log")
     axes.set_xticks(ranking.uses, [str(uses) for uses in ranking.uses])
     axes.minorticks_off()

@@ -74,11 +74,11 @@ def page_of(runs: Sequence[Result], methods: Sequence[Method] = (), rebuild: Reb
     runs = [shown(run, methods, rebuild) for run in listed(runs)]
     names = charts.labels(runs)
     title = f"Run {names[0]}" if len(runs) == 1 else f"{len(runs)} runs side by side"
-    made = f"Made by murmurcast {version('murmurcast')} from the runs' own files. All of it is in this one file."
+    made_by = f"Made by murmurcast {version('murmurcast')} from the runs' own files. All of it is in this one file."
     lead = [f"{name}: {in_short(run)}" for name, run in zip(names, runs, strict=True)]
     of_each = [_run(run, name, place) for place, (run, name) in enumerate(zip(runs, names, strict=True), 1)]
     sections = [summary(runs, names), _curves(runs), *of_each, _how_it_was_made(runs, names), citation()]
-    return render(title, [*lead, made], sections)
+    return render(title, [*lead, made_by], sections)
 
 
 def _is_ours(path: Path) -> bool:
@@ -107,17 +107,17 @@ def summary(runs: Sequence[Result], names: Sequence[str]) -> Section:
     return Section("Summary", (*promises(runs, names), Text((cover, *notes)), *tables), "summary")
 
 
-def comparison_table(found: Comparison, names: Sequence[str]) -> Table:
+def comparison_table(comparison: Comparison, names: Sequence[str]) -> Table:
     """A row for every run, under the names given."""
     rows: list[Row] = []
-    for name, row, texts in zip(names, found.rows, found.cells, strict=True):
-        promised = (row.epsilon_against(who) for who in found.adversaries)
-        taken = (row.air_seconds, None if row.joules is None else 1e3 * row.joules) if found.has_radio else ()
-        held = (row.difference,) if found.has_differences else ()
-        values = (row.final, row.spread, *held, row.worst, row.epochs, row.channel_uses, *taken, *promised)
+    for name, row, texts in zip(names, comparison.rows, comparison.cells, strict=True):
+        promised = (row.epsilon_against(who) for who in comparison.adversaries)
+        taken = (row.air_seconds, None if row.joules is None else 1e3 * row.joules) if comparison.has_radio else ()
+        difference = (row.difference,) if comparison.has_differences else ()
+        values = (row.final, row.spread, *difference, row.worst, row.epochs, row.channel_uses, *taken, *promised)
         rows.append((name, row.algorithm, *map(Cell, texts[2:], values)))
-    note = " ".join(f"{line[:1].upper()}{line[1:]}." for line in found.notes)
-    return Table(f"At the end, {_words(found.metric)}", tuple(map(_words, found.headings)), tuple(rows), note)
+    note = " ".join(f"{line[:1].upper()}{line[1:]}." for line in comparison.notes)
+    return Table(f"At the end, {_words(comparison.metric)}", tuple(map(_words, comparison.headings)), tuple(rows), note)
 
 
 def _curves(runs: Sequence[Result]) -> Section:
@@ -147,12 +147,12 @@ def _curves(runs: Sequence[Result]) -> Section:
 def _against_costs(runs: Sequence[Result], metric: str) -> list[Block]:
     """A metric against channel uses, and over a radio against seconds and energy."""
     left_out = {"channel_uses": "A run that sends nothing is left out."}
-    found: list[Block] = []
+    blocks: list[Block] = []
     for against in cost_axes.shown(runs)[1:]:
         words = left_out.get(against, "A run without a radio is left out.")
         caption = f"{_sentence(_words(metric))} against {cost_axes.in_words(against)}. {words}"
-        found.append(Chart(charts.curves(runs, metric, against), caption, f"chart-{against.replace('_', '-')}"))
-    return found
+        blocks.append(Chart(charts.curves(runs, metric, against), caption, f"chart-{against.replace('_', '-')}"))
+    return blocks
 
 
 def _power_caption(runs: Sequence[Result]) -> str:
@@ -179,13 +179,15 @@ def _run(run: Result, name: str, place: int) -> Section:
 
 def _ends(run: Result) -> list[Block]:
     """What was fixed before the run that its promise rests on, and what it does not count on."""
-    told, lines = run.ledger.attrs, []
-    if "stop_after" in told:
-        lines.append(f"It stops after epoch {told['stop_after']} of {told['planned_epochs']}, fixed before the run.")
-    if "drops" in told:
-        lines.append(f"Nodes drop out, fixed before the run: {told['drops']}.")
-    if "batch" in told and run.info["privacy"]["epsilon"] is not None:
-        lines.append(f"{_sentence(COINS if told.get('law') == 'sampled gaussian' else PLAIN_BOUND)}.")
+    attributes, lines = run.ledger.attrs, []
+    if "stop_after" in attributes:
+        lines.append(
+            f"It stops after epoch {attributes['stop_after']} of {attributes['planned_epochs']}, fixed before the run."
+        )
+    if "drops" in attributes:
+        lines.append(f"Nodes drop out, fixed before the run: {attributes['drops']}.")
+    if "batch" in attributes and run.info["privacy"]["epsilon"] is not None:
+        lines.append(f"{_sentence(COINS if attributes.get('law') == 'sampled gaussian' else PLAIN_BOUND)}.")
     return [Text(tuple(lines))] if lines else []
 
 
@@ -294,13 +296,13 @@ def _columns(run: Result) -> list[_Column]:
     """Only what the run has."""
     split, mu = ledger.split_of_nodes(run), np.asarray(run.ledger["promised_mu"], np.float64)
     delta = float(run.ledger.attrs["delta"])
-    found = [] if split is None else [_Column("alpha", split.alpha), _Column("beta", split.beta)]
+    columns = [] if split is None else [_Column("alpha", split.alpha), _Column("beta", split.beta)]
     epsilon = ledger.promised_epsilon(run)
     for heading, values in (("mu promised", mu), (f"epsilon at delta {at_most(delta)}", epsilon)):
         infinite = NOT_CERTIFIED if is_not_certified(run) else "not promised"
-        found.append(_Column(heading, values, at_most, infinite=infinite))
-    found += [_metric(run, f"published_{kind}") for kind in shared_kinds([run])]
-    return [*found, _Column("sent power over budget", run.final("sent_power").mean(axis=0) * ledger.power_share(run))]
+        columns.append(_Column(heading, values, at_most, infinite=infinite))
+    columns += [_metric(run, f"published_{kind}") for kind in shared_kinds([run])]
+    return [*columns, _Column("sent power over budget", run.final("sent_power").mean(axis=0) * ledger.power_share(run))]
 
 
 def _metric(run: Result, name: str) -> _Column:
@@ -315,9 +317,9 @@ def _entry(column: _Column, node: int) -> Cell:
 
 
 def _how_it_was_made(runs: Sequence[Result], names: Sequence[str]) -> Section:
-    made = origin(runs, names)
-    made = in_one_column(made) if len(runs) > _COLUMNS_UP_TO else made
-    return Section("How it was made", (made, _seconds(runs, names)), "origin")
+    table = origin(runs, names)
+    table = in_one_column(table) if len(runs) > _COLUMNS_UP_TO else table
+    return Section("How it was made", (table, _seconds(runs, names)), "origin")
 
 
 def in_one_column(table: Table) -> Table:

@@ -51,8 +51,8 @@ def page_of(sweep: Sweep, methods: Sequence[Method] = (), rebuild: Rebuild = not
     sections = [_summary(sweep), Section("Points", tables(sweep), "points"), _curves(runs), _promises(runs, names)]
     if sweep.missing:
         sections.append(_missing(sweep))
-    made = f"Made by murmurcast {version('murmurcast')} from the runs' own files. All of it is in this one file."
-    lead = [in_short(sweep), made]
+    made_by = f"Made by murmurcast {version('murmurcast')} from the runs' own files. All of it is in this one file."
+    lead = [in_short(sweep), made_by]
     return render(f"Sweep {sweep.name}", lead, [*sections, _how_it_was_made(sweep, runs, names), citation()])
 
 
@@ -97,11 +97,11 @@ def _summary(sweep: Sweep) -> Section:
 
 def _against(shown_: View, place: int) -> list[Block]:
     metric = _sentence(shown_.metric.replace("_", " "))
-    found: list[Block] = []
+    blocks: list[Block] = []
     for number_, (title, figure) in enumerate(sweep_charts.against_axis(shown_)):
         where = f", {title}" if title else ""
-        found.append(Chart(figure, f"{metric} against {shown_.against}{where}.", f"chart-axis-{place}-{number_}"))
-    return found
+        blocks.append(Chart(figure, f"{metric} against {shown_.against}{where}.", f"chart-axis-{place}-{number_}"))
+    return blocks
 
 
 def tables(sweep: Sweep) -> tuple[Table, ...]:

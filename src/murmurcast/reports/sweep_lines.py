@@ -110,17 +110,17 @@ def _looks(sweep: Sweep, keys: Sequence[str], rest: str | None) -> dict[tuple[An
     """A style for every combination of the keys that tell lines apart."""
     ordered = [list(dict.fromkeys(_label(point, key) for point in _sorted(sweep))) for key in keys]
     known = {_identity(point, keys) for point in sweep.done}
-    found = [one for one in product(*ordered) if one in known]
+    identities = [one for one in product(*ordered) if one in known]
     at = {key: place for place, key in enumerate(keys)}
 
     def part(identity: tuple[Any, ...], key: str | None) -> Any:
         return identity[at[key]] if key in at else None
 
-    made = [
+    style_keys = [
         Key(str(part(one, ALGORITHM) or ""), part(one, BUDGET), "" if rest is None else str(part(one, rest)))
-        for one in found
+        for one in identities
     ]
-    return dict(zip(found, styles(made), strict=True))
+    return dict(zip(identities, styles(style_keys), strict=True))
 
 
 def _panel(

@@ -85,13 +85,13 @@ def headings(sweep: Sweep, metric: str) -> tuple[str, ...]:
 def cells(sweep: Sweep, metric: str) -> list[Row]:
     """One row for every finished point, in the order of what was varied."""
     covered = metric.startswith("published_")  # a promise covers no others, and stands beside no others
-    found: list[Row] = []
+    rows: list[Row] = []
     for point in in_order(sweep):
         one = summary(sweep, point, metric)
         against = sweep.runs[point.name].info["privacy"]["against"]
         weaker = "" if against in ("everybody", "nobody") else f" ({against})"
         cost = Cell("not promised") if one.epsilon is None else Cell(f"{at_most(one.epsilon, 3)}{weaker}", one.epsilon)
-        found.append(
+        rows.append(
             (
                 *(_value(point, key) for key in sweep.axes),
                 number(one.mean, ".4f"),
@@ -102,7 +102,7 @@ def cells(sweep: Sweep, metric: str) -> list[Row]:
                 *((cost,) if covered else ()),
             )
         )
-    return found
+    return rows
 
 
 def failed(sweep: Sweep) -> list[tuple[str, str, str]]:

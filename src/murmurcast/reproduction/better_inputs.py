@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 def lines(runs: Sequence[Run], further: Sequence[Row] = ()) -> tuple[Line, ...]:
     """Without a server and with one, on raw pixels, on features, and by a small network where that was trained."""
-    found = [
+    listed = [
         _line(runs, "raw pixels", "certified", OURS),
         _line(runs, "raw pixels, trusted server", "certified", CENTRAL),
         _line(runs, "features", "features", OURS),
@@ -45,8 +45,8 @@ def lines(runs: Sequence[Run], further: Sequence[Row] = ()) -> tuple[Line, ...]:
             by_budget = {row.epsilon: row for row in rows}
             ordered = [by_budget[budget] for budget in CERTIFIED_BUDGETS]
             means, spreads = ([getattr(row, part) for row in ordered] for part in ("mean", "spread"))
-            found.append(Line(name, np.array(means), np.array(spreads)))
-    return tuple(found)
+            listed.append(Line(name, np.array(means), np.array(spreads)))
+    return tuple(listed)
 
 
 def _line(runs: Sequence[Run], name: str, group: Group, algorithm: str) -> Line:
@@ -54,9 +54,9 @@ def _line(runs: Sequence[Run], name: str, group: Group, algorithm: str) -> Line:
     return Line(name, np.array([one.mean[-1] for one in curves]), np.array([one.spread[-1] for one in curves]))
 
 
-def findings(found: Sequence[Line]) -> list[Finding]:
+def findings(listed: Sequence[Line]) -> list[Finding]:
     """What better inputs are worth, budget by budget."""
-    by_name = {line.name: line for line in found}
+    by_name = {line.name: line for line in listed}
     raw, described, server = by_name["raw pixels"], by_name["features"], by_name["raw pixels, trusted server"]
     return [
         Finding(
@@ -70,13 +70,13 @@ def findings(found: Sequence[Line]) -> list[Finding]:
     ]
 
 
-def table(found: Sequence[Line]) -> Table:
+def table(listed: Sequence[Line]) -> Table:
     """One row for every way to learn, one column for every budget."""
     rows = [
         (line.name, *(f"{mean:.4f} ({spread:.4f})" for mean, spread in zip(line.mean, line.spread, strict=True)))
-        for line in found
+        for line in listed
     ]
-    if not any(line.name == NETWORK for line in found):
+    if not any(line.name == NETWORK for line in listed):
         rows.append((NETWORK, *(_MISSING for _ in CERTIFIED_BUDGETS)))
     note = (
         "Test accuracy of published models (spread over seeds); one image hidden, against everybody, or, with a "
@@ -87,18 +87,18 @@ def table(found: Sequence[Line]) -> Table:
     return Table("better-inputs", "Accuracy under one total budget", headings, tuple(rows), note)
 
 
-def curves(found: Sequence[Line]) -> dict[str, Curve]:
+def curves(listed: Sequence[Line]) -> dict[str, Curve]:
     """All lines, as columns."""
-    numbers = [np.array(CERTIFIED_BUDGETS), *(part for line in found for part in (line.mean, line.spread))]
-    names = [line.name.replace(", ", "-").replace(" ", "-") for line in found]
+    numbers = [np.array(CERTIFIED_BUDGETS), *(part for line in listed for part in (line.mean, line.spread))]
+    names = [line.name.replace(", ", "-").replace(" ", "-") for line in listed]
     headings = ("epsilon", *(f"{name}{part}" for name in names for part in ("", "-spread")))
     return {"better-inputs": Curve(headings, np.column_stack(numbers))}
 
 
-def figure(found: Sequence[Line]) -> Figure:
+def figure(listed: Sequence[Line]) -> Figure:
     """Accuracy against epsilon."""
     drawn, (axes,) = style.column(3.0)
-    for look, line in zip(style.LOOKS, found, strict=False):
+    for look, line in zip(style.LOOKS, listed, strict=False):
         axes.errorbar(
             CERTIFIED_BUDGETS,
             line.mean,

@@ -58,28 +58,28 @@ def privacy(runs: Sequence[Run]) -> Chapter:
     )
 
 
-def theory(found: theories.Theory) -> Chapter:
+def theory(measured: theories.Theory) -> Chapter:
     """Theorem 2, measured."""
     pictures = (
         Picture(
             "regret",
             "Regret of every node against T with three fits; and how fast z reaches its limit, against C xi^t.",
-            theory_figure(found),
+            theory_figure(measured),
         ),
-        Picture("growth", "How the slope U2 grows with K, m and ln(1.25/delta).", growth_figure(found)),
-        Picture("rate", "Regret where one node is hardly heard and theta exceeds 2 K.", rate_figure(found)),
+        Picture("growth", "How the slope U2 grows with K, m and ln(1.25/delta).", growth_figure(measured)),
+        Picture("rate", "Regret where one node is hardly heard and theta exceeds 2 K.", rate_figure(measured)),
     )
-    findings, tables = theories.findings(found), theories.tables(found)
-    return Chapter("Theorem 2: regret", tuple(findings), pictures, tuple(tables), theories.curves(found))
+    findings, tables = theories.findings(measured), theories.tables(measured)
+    return Chapter("Theorem 2: regret", tuple(findings), pictures, tuple(tables), theories.curves(measured))
 
 
-def corollary(found: refutation.Counterexample) -> Chapter:
+def corollary(counterexample: refutation.Counterexample) -> Chapter:
     """A network on which the Corollary is attacked."""
     caption = "The attack's statistic on real transcripts of both worlds, and the epsilon that is claimed and shown."
-    pictures = (Picture("counterexample", caption, counterexample_figure(found)),)
-    findings, tables = refutation.findings(found), refutation.tables(found)
-    title = "A network that refutes the Corollary" if found.refuted else "An attack on the Corollary"
-    return Chapter(title, tuple(findings), pictures, tuple(tables), refutation.curves(found))
+    pictures = (Picture("counterexample", caption, counterexample_figure(counterexample)),)
+    findings, tables = refutation.findings(counterexample), refutation.tables(counterexample)
+    title = "A network that refutes the Corollary" if counterexample.refuted else "An attack on the Corollary"
+    return Chapter(title, tuple(findings), pictures, tuple(tables), refutation.curves(counterexample))
 
 
 def better_inputs(runs: Sequence[Run], rows: tuple[further.Row, ...] = ()) -> Chapter:
@@ -98,20 +98,20 @@ def better_inputs(runs: Sequence[Run], rows: tuple[further.Row, ...] = ()) -> Ch
     )
 
 
-def unequal_data(found: tuple[unequal.Duel, ...]) -> Chapter:
+def unequal_data(duels: tuple[unequal.Duel, ...]) -> Chapter:
     """Algorithm 1's multicast without the bias of unequal data."""
     caption = (
         "Test accuracy against channel uses: ten nodes with a digit each on a sparse network, Algorithm 1 and exact "
         "diffusion on the same multicast, at the same certified budget. Mean and standard deviation over seeds."
     )
-    pictures = (Picture("unequal-data", caption, unequal.unequal_data_figure(found)),)
+    pictures = (Picture("unequal-data", caption, unequal.unequal_data_figure(duels)),)
     title = "Beyond the paper: unequal data on a sparse network"
-    return Chapter(title, tuple(unequal.findings(found)), pictures, (unequal.table(found),), unequal.curves(found))
+    return Chapter(title, tuple(unequal.findings(duels)), pictures, (unequal.table(duels),), unequal.curves(duels))
 
 
 def on_a_radio(runs: Sequence[Run]) -> Chapter:
     """Figure 3 with slots that a radio can have."""
-    ways, duels = real_slots.found(runs)
+    ways, duels = real_slots.ways_and_duels(runs)
     caption = (
         "The paper's Figure 3 with slots that a radio can have: test accuracy against slots. The runs are those of "
         "Figure 3. Mean over nodes and seeds, band: standard deviation over seeds."

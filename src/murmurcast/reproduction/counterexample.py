@@ -198,8 +198,8 @@ def log_likelihood_ratio(plan: Plan, transcript: Transcript, observers: tuple[in
     with jax.enable_x64(True):
         seeds = tuple(range(len(transcript.sent)))  # of minibatches, and there are none
         followed = replay(algorithm, problem("half way"), None, hidden, seeds)
-        found = listen(algorithm, system, seen, followed).about(TARGET, float(plan.sensitivity[TARGET]))
-    return np.asarray(found.matched() @ _DIRECTION)
+        evidence = listen(algorithm, system, seen, followed).about(TARGET, float(plan.sensitivity[TARGET]))
+    return np.asarray(evidence.matched() @ _DIRECTION)
 
 
 def _changes(plan: Plan, kept: Kept) -> tuple[tuple[float, float], float]:

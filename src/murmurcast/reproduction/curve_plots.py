@@ -72,12 +72,12 @@ def certified_figure(runs: Sequence[Run]) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, found: AccuracyCurve, against: str, look: style.Look, label: str) -> None:
-    at = found.epochs if against == "epochs" else found.uses
+def _draw(axes: Axes, curve: AccuracyCurve, against: str, look: style.Look, label: str) -> None:
+    at = curve.epochs if against == "epochs" else curve.uses
     every = max(1, len(at) // 8)
     axes.plot(
         at,
-        found.mean,
+        curve.mean,
         color=look.colour,
         linestyle=look.dashes,
         linewidth=1.1,
@@ -86,7 +86,7 @@ def _draw(axes: Axes, found: AccuracyCurve, against: str, look: style.Look, labe
         markevery=every,
         label=label,
     )
-    axes.fill_between(at, found.mean - found.spread, found.mean + found.spread, color=look.colour, alpha=0.18, lw=0)
+    axes.fill_between(at, curve.mean - curve.spread, curve.mean + curve.spread, color=look.colour, alpha=0.18, lw=0)
 
 
 def curves(runs: Sequence[Run]) -> dict[str, Curve]:
@@ -94,8 +94,8 @@ def curves(runs: Sequence[Run]) -> dict[str, Curve]:
     return {run.setting.name: _columns(accuracy_curve(run)) for run in runs}
 
 
-def _columns(found: AccuracyCurve) -> Curve:
-    low, high = found.mean - found.spread, found.mean + found.spread
-    nodes = [f"node{node}" for node in range(found.by_node.shape[1])]
-    columns = np.column_stack([found.epochs, found.uses, found.mean, low, high, found.by_node])
+def _columns(curve: AccuracyCurve) -> Curve:
+    low, high = curve.mean - curve.spread, curve.mean + curve.spread
+    nodes = [f"node{node}" for node in range(curve.by_node.shape[1])]
+    columns = np.column_stack([curve.epochs, curve.uses, curve.mean, low, high, curve.by_node])
     return Curve(("epoch", "uses", "mean", "low", "high", *nodes), columns)

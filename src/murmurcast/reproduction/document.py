@@ -30,17 +30,17 @@ class Finding(NamedTuple):
     """A sentence computed from numbers.
 
     Attributes:
-        held: True or False where something was claimed, None for information.
+        holds: True or False where something was claimed, None for information.
         text: The sentence.
     """
 
-    held: bool | None
+    holds: bool | None
     text: str
 
     @property
     def outcome(self) -> Outcome:
         """In words."""
-        return "for information" if self.held is None else "held" if self.held else "did not hold"
+        return "for information" if self.holds is None else "held" if self.holds else "did not hold"
 
 
 class Curve(NamedTuple):

@@ -68,7 +68,7 @@ class Row(NamedTuple):
 
 def cases() -> tuple[Case, ...]:
     """All rows at all budgets; the ring at epsilon 1."""
-    found = [
+    listed = [
         _features(name, epsilon, changed, network)
         for name, changed, network in (
             ("10 nodes, sorted", {}, _network_of("complete", 10)),
@@ -81,9 +81,9 @@ def cases() -> tuple[Case, ...]:
     for uses, accelerated in ((100, False), (100, True), (400, False)):
         name = f"ring of 20, sorted, {uses} channel uses{', accelerated rounds' if accelerated else ''}"
         spent = {"schedule.uses": str(uses), "schedule.accelerated": str(accelerated).lower()}
-        found.append(_features(name, 1.0, spent, _network_of("ring", 20)))
-    found += [_network(epsilon, algorithm) for epsilon in CERTIFIED_BUDGETS for algorithm in (OURS, CENTRAL)]
-    return tuple(found)
+        listed.append(_features(name, 1.0, spent, _network_of("ring", 20)))
+    listed += [_network(epsilon, algorithm) for epsilon in CERTIFIED_BUDGETS for algorithm in (OURS, CENTRAL)]
+    return tuple(listed)
 
 
 def run_further(folder: Path, on_stage: Stage = quiet) -> tuple[Row, ...]:

@@ -50,7 +50,7 @@ class Sweep(NamedTuple):
         points: By value.
         exponent: Of the slope.
         noise_exponent: Of the slope less the slope without noise.
-        held: In words, what does not change.
+        fixed: In words, what does not change.
     """
 
     symbol: str
@@ -58,7 +58,7 @@ class Sweep(NamedTuple):
     points: tuple[Point, ...]
     exponent: Exponent
     noise_exponent: Exponent
-    held: str
+    fixed: str
 
 
 def horizons(epochs: int, points: int = 60) -> FloatArray:
@@ -96,7 +96,7 @@ def slopes(regret: Regret, level: int = 0) -> tuple[float, float, float]:
     return float(by_run.mean()), float(by_run.std(ddof=1) / np.sqrt(len(by_run))), float(silent)
 
 
-def sweep(symbol: str, theorem: float, points: tuple[Point, ...], held: str, *, independent: bool = True) -> Sweep:
+def sweep(symbol: str, theorem: float, points: tuple[Point, ...], fixed: str, *, independent: bool = True) -> Sweep:
     """Points with their exponents; errors of points with the same random draws move all of them alike, and cancel."""
     values, total, error, silent = np.array([point[:4] for point in points]).T
     known = error if independent else None
@@ -106,7 +106,7 @@ def sweep(symbol: str, theorem: float, points: tuple[Point, ...], held: str, *, 
         points,
         fits.power_law(values, total, known),
         fits.power_law(values, total - silent, known),
-        held,
+        fixed,
     )
 
 
@@ -118,10 +118,10 @@ def over_nodes(on_stage: Stage = quiet) -> Sweep:
         noise = BASE._replace(to_step=_NOISE_PER_NODE * nodes)
         return _measured(nodes, setting(repeated_ring(nodes), bowls(nodes, 2, CONDITION), noise, _EPOCHS), _RUNS)
 
-    held = (
+    fixed = (
         "a ring with chords that repeats four nodes; mu, G, epsilon, delta, m = 2, the curvature of F over K, and q/K"
     )
-    return sweep("K", 3.0, _two_at_a_time(point, NODES), held)
+    return sweep("K", 3.0, _two_at_a_time(point, NODES), fixed)
 
 
 def over_dim(plane: Point, on_stage: Stage = quiet) -> Sweep:
@@ -139,8 +139,8 @@ def over_dim(plane: Point, on_stage: Stage = quiet) -> Sweep:
         return _measured(dim, setting(network, bowls(network.nodes, dim, CONDITION), BASE, _EPOCHS), runs)
 
     points = (plane._replace(value=2.0), *_two_at_a_time(point, DIMENSIONS[1:]))
-    held = "network, plan, mu, G, all spectra, the distance to x* and F(0) - F(x*); without noise nothing changes"
-    return sweep("m", 1.0, points, held)
+    fixed = "network, plan, mu, G, all spectra, the distance to x* and F(0) - F(x*); without noise nothing changes"
+    return sweep("m", 1.0, points, fixed)
 
 
 def over_delta(on_stage: Stage = quiet) -> Sweep:
@@ -163,8 +163,8 @@ def over_delta(on_stage: Stage = quiet) -> Sweep:
         Point(float(np.log(1.25 / delta)), *slopes(regret, number), foreseen_slope(other))
         for number, (delta, other) in enumerate(zip(DELTAS, settings, strict=True))
     )
-    held = "network, power split, problem, epsilon, m = 2, and the random draws"
-    return sweep("ln(1.25/delta)", 1.0, points, held, independent=False)
+    fixed = "network, power split, problem, epsilon, m = 2, and the random draws"
+    return sweep("ln(1.25/delta)", 1.0, points, fixed, independent=False)
 
 
 def at_delta(delta: float) -> Noise:

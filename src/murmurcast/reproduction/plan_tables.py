@@ -87,8 +87,8 @@ def leakage(plan: Plan) -> Leakage:
 def worst(leaks: Leakage, size: int) -> tuple[tuple[int, ...], float]:
     """The coalition of `size` receivers that learns most, and how much."""
     most = {observers: float(leaked.max()) for observers, leaked in leaks.items() if len(observers) == size}
-    found = max(most, key=lambda observers: most[observers])
-    return found, most[found]
+    coalition = max(most, key=lambda observers: most[observers])
+    return coalition, most[coalition]
 
 
 def _linear_epsilon(plan: Plan, observers: tuple[int, ...]) -> FloatArray:
@@ -154,8 +154,8 @@ def _cost(plans: Sequence[Plan], leaks: Sequence[Leakage]) -> Table:
 
 def _receivers(plans: Sequence[Plan], leaks: Sequence[Leakage]) -> Table:
     rows = []
-    for budget, found in zip(PAPER_BUDGETS, leaks, strict=True):
-        for observers, leaked in found.items():
+    for budget, by_coalition in zip(PAPER_BUDGETS, leaks, strict=True):
+        for observers, leaked in by_coalition.items():
             cells = ("-" if node in observers else f"{value:.3f}" for node, value in enumerate(leaked))
             rows.append((str(budget), _who(observers), *cells))
     headings = ("budget", "receivers", *(f"about {node}" for node in range(plans[0].network.nodes)))
@@ -170,9 +170,9 @@ def _readings(plans: Sequence[Plan]) -> Table:
     """The printed matrices in both orders: rows as receivers, used here, and rows as senders, as the paper says."""
     rows = []
     for budget, plan in zip(PAPER_BUDGETS, plans, strict=True):
-        for order, found in (("receivers (used here)", plan), ("senders (as stated)", _as_printed(budget, plan))):
-            ratio = f"{rival_ratio(found.network):.3f}"
-            rows.append((str(budget), order, ratio, *(f"{alpha:.4f}" for alpha in found.alpha)))
+        for order, reading in (("receivers (used here)", plan), ("senders (as stated)", _as_printed(budget, plan))):
+            ratio = f"{rival_ratio(reading.network):.3f}"
+            rows.append((str(budget), order, ratio, *(f"{alpha:.4f}" for alpha in reading.alpha)))
     headings = ("budget", "rows are", "rival's ratio", *(f"alpha {node}" for node in range(plans[0].network.nodes)))
     note = (
         "The ratio is mPED2FL's largest amplitude over noise, which sets the budget. Where it is the same for both "

@@ -101,7 +101,7 @@ def _way(
     )
 
 
-def found(runs: Sequence[Run]) -> tuple[tuple[Way, ...], tuple[Duel, ...]]:
+def ways_and_duels(runs: Sequence[Run]) -> tuple[tuple[Way, ...], tuple[Duel, ...]]:
     """Slots of the paper's network, and its runs."""
     first = find(runs, "published", OURS, PAPER_BUDGETS[0])
     duels = tuple(

@@ -42,35 +42,38 @@ _SETTING_TEXTS: dict[Group, str] = {
 }
 
 
-def page(made: Reproduction, figures: Path) -> str:
+def page(reproduction: Reproduction, figures: Path) -> str:
     """The page; printed figures are taken from the folder `figures`."""
-    accuracy, privacy, *others = made.chapters
+    accuracy, privacy, *others = reproduction.chapters
     sections = [
-        _in_short(made),
-        *(_setting(made, group) for group in GROUP_TITLES),
-        _privacy(made, privacy),
+        _in_short(reproduction),
+        *(_setting(reproduction, group) for group in GROUP_TITLES),
+        _privacy(reproduction, privacy),
         *(_chapter(chapter, figures) for chapter in others),
         _printed(accuracy, figures),
-        _settings(made.runs),
-        Section("How it was made", (pages.surroundings([made.runs[0].result], ["all runs"]),), "origin"),
+        _settings(reproduction.runs),
+        Section("How it was made", (pages.surroundings([reproduction.runs[0].result], ["all runs"]),), "origin"),
         pages.citation(),
     ]
-    lead = [*made.first_lines, f"Data: {made.data}; {made.seeds} seed{'s' if made.seeds > 1 else ''}."]
+    lead = [
+        *reproduction.first_lines,
+        f"Data: {reproduction.data}; {reproduction.seeds} seed{'s' if reproduction.seeds > 1 else ''}.",
+    ]
     return render("The paper, reproduced", lead, sections)
 
 
-def _in_short(made: Reproduction) -> Section:
+def _in_short(reproduction: Reproduction) -> Section:
     """The main table, what held of the accuracies, and whatever else did not hold."""
-    accuracy, *others = made.chapters
-    broken = [finding for chapter in others for finding in chapter.findings if finding.held is False]
+    accuracy, *others = reproduction.chapters
+    broken = [finding for chapter in others for finding in chapter.findings if finding.holds is False]
     verdicts = map(_verdict, (*accuracy.findings, *broken))
     return Section("What held", (_table(accuracy.tables[0]), *verdicts))
 
 
-def _setting(made: Reproduction, group: Group) -> Section:
-    shown = [run for run in made.runs if run.setting.group == group]
+def _setting(reproduction: Reproduction, group: Group) -> Section:
+    shown = [run for run in reproduction.runs if run.setting.group == group]
     if group == "matched":
-        ours = [run for run in made.runs if run.setting.group == "published" and run.setting.algorithm == OURS]
+        ours = [run for run in reproduction.runs if run.setting.group == "published" and run.setting.algorithm == OURS]
         shown = [*ours, *shown]
     charted = _by_budget(shown) if group in PROMISED else _by_time_and_uses(shown)
     return Section(GROUP_TITLES[group], (Text((_SETTING_TEXTS[group],)), *charted), group)
@@ -88,19 +91,19 @@ def _by_time_and_uses(shown: Sequence[Run]) -> list[Chart]:
 
 def _by_budget(shown: Sequence[Run]) -> list[Chart]:
     """One chart for each budget: nine curves in one would hide each other."""
-    found = []
+    by_budget = []
     for budget in sorted({run.setting.epsilon for run in shown}):
         results = [_named(run) for run in shown if run.setting.epsilon == budget]
         group = shown[0].setting.group
         figure = charts.curves(results, run_tables.metric_of(group))
         caption = f"Total epsilon {budget:g}: test accuracy of published models against epochs. {_BAND}"
-        found.append(Chart(figure, caption, f"{group}-{budget:g}".replace(".", "-")))
-    return found
+        by_budget.append(Chart(figure, caption, f"{group}-{budget:g}".replace(".", "-")))
+    return by_budget
 
 
-def _privacy(made: Reproduction, chapter: Chapter) -> Section:
+def _privacy(reproduction: Reproduction, chapter: Chapter) -> Section:
     blocks: list[Block] = []
-    for run in made.runs:
+    for run in reproduction.runs:
         if run.setting.group == "published" and run.setting.algorithm == OURS:
             budget = f"{run.setting.epsilon:g}"
             blocks += [
@@ -125,8 +128,8 @@ def _printed(chapter: Chapter, figures: Path) -> Section:
 
 
 def _settings(runs: Sequence[Run]) -> Section:
-    told = Text(("Each of these files runs by itself: murmurcast run experiment.toml",))
-    return Section("Settings", (told, *(Code(run.setting.label, run.result.experiment) for run in runs)))
+    note = Text(("Each of these files runs by itself: murmurcast run experiment.toml",))
+    return Section("Settings", (note, *(Code(run.setting.label, run.result.experiment) for run in runs)))
 
 
 def _pictures(chapter: Chapter, figures: Path) -> list[Picture]:

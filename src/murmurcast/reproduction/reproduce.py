@@ -57,23 +57,25 @@ def reproduce(
     _check.at_least(1, seeds=seeds)
     require_replaceable(folder)
     with _timed("getting the data", watching):
-        found, notice = obtained(data, watching.stage)
-    if full and found != "mnist":
+        data_name, notice = obtained(data, watching.stage)
+    if full and data_name != "mnist":
         raise Error(
             "the full reproduction needs MNIST and Fashion-MNIST", hint="leave --full out, or give --data mnist"
         )
     with _beside(folder) as beside:
-        made = _made(beside, found, notice, seeds, watching)
+        reproduction = _reproduction(beside, data_name, notice, seeds, watching)
         if full:
             with _timed("the certified setting elsewhere", watching):
-                made = _with_further(made, run_further(beside / writing.RUNS / "further", watching.stage))
+                reproduction = _with_further(
+                    reproduction, run_further(beside / writing.RUNS / "further", watching.stage)
+                )
         with _timed("figures and report", watching):
-            writing.write(made, beside, watching.stage)
+            writing.write(reproduction, beside, watching.stage)
         _put_in_place(beside, folder)
-    return made
+    return reproduction
 
 
-def _made(folder: Path, data: DataName, notice: str, seeds: int, watching: Watching) -> Reproduction:
+def _reproduction(folder: Path, data: DataName, notice: str, seeds: int, watching: Watching) -> Reproduction:
     runs: tuple[Run, ...] = ()
     for group, title in GROUP_TITLES.items():
         with _timed(title, watching):
@@ -85,7 +87,7 @@ def _made(folder: Path, data: DataName, notice: str, seeds: int, watching: Watch
         counterexample = run_counterexample(watching.stage)
     with _timed("unequal data", watching):
         duels = run_unequal_data(watching.stage)
-    made = (
+    all_chapters = (
         chapters.accuracy(runs),
         chapters.privacy(runs),
         chapters.theory(theory),
@@ -94,14 +96,14 @@ def _made(folder: Path, data: DataName, notice: str, seeds: int, watching: Watch
         chapters.on_a_radio(runs),
         chapters.unequal_data(duels),
     )
-    return Reproduction(data, seeds, first_lines(notice, seeds, runs), runs, made)
+    return Reproduction(data, seeds, first_lines(notice, seeds, runs), runs, all_chapters)
 
 
-def _with_further(made: Reproduction, rows: tuple[Row, ...]) -> Reproduction:
+def _with_further(reproduction: Reproduction, rows: tuple[Row, ...]) -> Reproduction:
     """With the rows that take long, in the chapter on better inputs."""
-    fuller = chapters.better_inputs(made.runs, rows)
-    replaced = tuple(fuller if one.title == fuller.title else one for one in made.chapters)
-    return made._replace(chapters=replaced)
+    fuller = chapters.better_inputs(reproduction.runs, rows)
+    replaced = tuple(fuller if one.title == fuller.title else one for one in reproduction.chapters)
+    return reproduction._replace(chapters=replaced)
 
 
 def obtained(wanted: DataName | None, on_stage: Stage) -> tuple[DataName, str]:
@@ -123,14 +125,14 @@ def obtained(wanted: DataName | None, on_stage: Stage) -> tuple[DataName, str]:
 def first_lines(notice: str, seeds: int, runs: Sequence[Run]) -> tuple[str, ...]:
     """What a reader must know first: other data, too few seeds, and whether the paper's main claim held."""
     claims = [run_tables.above_the_rival(runs, budget) for budget in PAPER_BUDGETS]
-    broken = [f"The paper's main claim did NOT hold. {claim.text}" for claim in claims if not claim.held]
+    broken = [f"The paper's main claim did NOT hold. {claim.text}" for claim in claims if not claim.holds]
     few = f"Only {seeds} seed{'s' if seeds > 1 else ''}: at least {ENOUGH_SEEDS} are needed for the comparison."
-    held = (
+    confirmed = (
         f"The paper's main claim held as published: from epoch {run_tables.FROM_EPOCH} on Algorithm 1 lies above "
         "mPED2FL with both budgets."
     )
     return tuple(
-        line for line in (notice, *broken, few if seeds < ENOUGH_SEEDS else "", "" if broken else held) if line
+        line for line in (notice, *broken, few if seeds < ENOUGH_SEEDS else "", "" if broken else confirmed) if line
     )
 
 

@@ -106,8 +106,8 @@ def _promised(run: Run) -> str:
 def _marks(runs: Sequence[Run]) -> Table:
     rows = []
     for run in runs:
-        found = [compare(run.result, metric=metric_of(run.setting.group), target=target).rows[0] for target in TARGETS]
-        reached = ("never" if row.epochs is None else f"{row.epochs} / {row.channel_uses}" for row in found)
+        marks = [compare(run.result, metric=metric_of(run.setting.group), target=target).rows[0] for target in TARGETS]
+        reached = ("never" if row.epochs is None else f"{row.epochs} / {row.channel_uses}" for row in marks)
         rows.append((GROUP_NAMES[run.setting.group], run.setting.label, *reached))
     headings = ("setting", "run", *(f"to {target:g}" for target in TARGETS))
     return Table(
@@ -154,13 +154,13 @@ def above_the_rival(runs: Sequence[Run], budget: float) -> Finding:
     ours, rival = (accuracy_curve(find(runs, "published", name, budget)) for name in (OURS, RIVAL))
     late = ours.epochs >= min(FROM_EPOCH, ours.epochs[-1])
     gap = ours.mean - rival.mean
-    held = bool((gap[late] > 0).all())
-    words = "at every evaluated epoch" if held else f"at {(gap[late] > 0).sum()} of {late.sum()} evaluated epochs"
+    above = bool((gap[late] > 0).all())
+    words = "at every evaluated epoch" if above else f"at {(gap[late] > 0).sum()} of {late.sum()} evaluated epochs"
     least = int(np.argmin(np.where(late, gap, np.inf)))
     early = ", ".join(f"{epoch:g}" for epoch in ours.epochs[~late & (gap <= 0)])
     before = f"Before that it does not at epoch {early}. " if early else ""
     return Finding(
-        held,
+        above,
         f"As published, budget {budget:g}: from epoch {ours.epochs[late][0]:g} to {ours.epochs[-1]:g} Algorithm 1's "
         f"mean accuracy lies above mPED2FL's {words}; the gap is least at epoch {ours.epochs[least]:g} "
         f"({gap[least]:+.3f}). {before}At the end {_ended(ours)} against {_ended(rival)} of mPED2FL.",
@@ -223,11 +223,11 @@ def power(runs: Sequence[Run]) -> Finding:
         for group in GROUP_NAMES
     }
     within = max(loudest.values()) <= 1
-    told = ", ".join(f"{name} {most:.3g}" for name, most in loudest.items())
+    peaks = ", ".join(f"{name} {most:.3g}" for name, most in loudest.items())
     return Finding(
         within,
         f"The signals {'stay within' if within else 'exceed'} the power budget, where the energy of a whole message is "
-        f"held against it; at most they take of it: {told} times. Signals are simulated as written: one public factor "
+        f"held against it; at most they take of it: {peaks} times. Signals are simulated as written: one public factor "
         "on all of them changes neither models nor privacy, and makes them weaker over receivers' noise.",
     )
 

@@ -103,7 +103,7 @@ def _growth(sweep: Sweep) -> Finding:
     return Finding(
         not contradicted,
         f"U2 grows as {sweep.symbol} to the power {value:.3f} +- {error:.1g} (what the noise adds: {noise.value:.3f} "
-        f"+- {noise.error:.1g}); the theorem says {sweep.theorem:g}: {verdict}. Held while it is swept: {sweep.held}.",
+        f"+- {noise.error:.1g}); the theorem says {sweep.theorem:g}: {verdict}. Held while it is swept: {sweep.fixed}.",
     )
 
 
@@ -205,7 +205,7 @@ def _growth_table(theory: Theory) -> Table:
             f"{sweep.theorem:g}",
             f"{sweep.exponent.value:.3f} +- {sweep.exponent.error:.1g}",
             f"{sweep.noise_exponent.value:.3f} +- {sweep.noise_exponent.error:.1g}",
-            sweep.held,
+            sweep.fixed,
         )
         for sweep in theory.sweeps
     )

@@ -66,10 +66,10 @@ def tried(data: Dataset, candidate: Choice) -> Choice:
         noise_timing="aligned",
         noise_to_step="auto",
     )
-    made = plan(network, problem, Budget(epsilon=candidate.epsilon, unit="record"), schedule, z="perron")
+    planned = plan(network, problem, Budget(epsilon=candidate.epsilon, unit="record"), schedule, z="perron")
     options = RunOptions(evaluate_every=candidate.epochs)
-    found = run(_MAKE[candidate.algorithm](made, publish="average"), problem, options=options)
-    return candidate._replace(accuracy=float(found.final("published_accuracy").mean()))
+    result = run(_MAKE[candidate.algorithm](planned, publish="average"), problem, options=options)
+    return candidate._replace(accuracy=float(result.final("published_accuracy").mean()))
 
 
 def best(tries: Iterable[Choice]) -> Choice:
@@ -94,16 +94,16 @@ def with_travel(candidate: Choice, travel: float) -> Choice:
 def choose(data: Dataset, on_try: Callable[[Choice], None]) -> list[Choice]:
     """The schedule of every budget, of Algorithm 1 and of the trusted server."""
 
-    def told(candidate: Choice) -> Choice:
-        found = tried(data, candidate)
-        on_try(found)
-        return found
+    def reported(candidate: Choice) -> Choice:
+        choice = tried(data, candidate)
+        on_try(choice)
+        return choice
 
-    chosen = best(map(told, candidates()))
+    chosen = best(map(reported, candidates()))
 
     def best_step(algorithm: str, epsilon: float, travels: tuple[float, ...]) -> Choice:
         same = chosen._replace(algorithm=algorithm, epsilon=epsilon)
-        return best(told(with_travel(same, travel)) for travel in travels)
+        return best(reported(with_travel(same, travel)) for travel in travels)
 
     ours = [best_step("power-controlled", epsilon, travels) for epsilon, travels in _OTHER_BUDGETS.items()]
     server = [best_step("central-dp", epsilon, _SERVER_TRAVEL) for epsilon in (1.0, *_OTHER_BUDGETS)]

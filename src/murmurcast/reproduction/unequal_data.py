@@ -131,7 +131,7 @@ def table(duels: tuple[Duel, ...]) -> Table:
 
 def curves(duels: tuple[Duel, ...]) -> dict[str, Curve]:
     """Accuracy against channel uses, of both."""
-    found = {}
+    by_name = {}
     for duel in duels:
         uses = np.asarray(duel.ours.metrics["channel_uses"], np.float64)
         columns = [uses]
@@ -139,8 +139,8 @@ def curves(duels: tuple[Duel, ...]) -> dict[str, Curve]:
             by_seed = _by_seed(result)
             columns += [by_seed.mean(axis=0), by_seed.std(axis=0, ddof=1)]
         headings = ("uses", "ours", "ours_spread", "diffusion", "diffusion_spread")
-        found[f"unequal-data-{duel.epsilon:g}-{duel.uses}"] = Curve(headings, np.column_stack(columns))
-    return found
+        by_name[f"unequal-data-{duel.epsilon:g}-{duel.uses}"] = Curve(headings, np.column_stack(columns))
+    return by_name
 
 
 def unequal_data_figure(duels: tuple[Duel, ...]) -> Figure:

@@ -23,11 +23,11 @@ RUNS, MARK = "runs", "reproduction.json"
 _FORMATS = (".pdf", ".png")
 
 
-def write(made: Reproduction, folder: Path, on_stage: Stage) -> None:
+def write(reproduction: Reproduction, folder: Path, on_stage: Stage) -> None:
     """All files but the runs', which are there already; the mark that makes it a reproduction comes last."""
     for part in ("figures", "tables", "curves"):
         (folder / part).mkdir()
-    for chapter in made.chapters:
+    for chapter in reproduction.chapters:
         on_stage(f"drawing: {chapter.title}")
         for picture in chapter.pictures:
             for ending in _FORMATS:
@@ -37,9 +37,9 @@ def write(made: Reproduction, folder: Path, on_stage: Stage) -> None:
         for name, curve in chapter.curves.items():
             write_atomically(folder / "curves" / f"{name}.dat", dat(curve).encode())
     on_stage("writing the report")
-    write_atomically(folder / "summary.md", summary(made).encode())
-    write_atomically(folder / "report.html", page(made, folder / "figures").encode())
-    write_atomically(folder / MARK, (json.dumps(as_dict(made), indent=2) + "\n").encode())
+    write_atomically(folder / "summary.md", summary(reproduction).encode())
+    write_atomically(folder / "report.html", page(reproduction, folder / "figures").encode())
+    write_atomically(folder / MARK, (json.dumps(as_dict(reproduction), indent=2) + "\n").encode())
 
 
 def is_ours(folder: Path) -> bool:
@@ -52,10 +52,10 @@ def is_ours(folder: Path) -> bool:
         return False
 
 
-def summary(made: Reproduction) -> str:
+def summary(reproduction: Reproduction) -> str:
     """What held and what did not, with all tables."""
-    lines = ["# The paper, reproduced", "", *(f"{line}\n" for line in made.first_lines)]
-    for chapter in made.chapters:
+    lines = ["# The paper, reproduced", "", *(f"{line}\n" for line in reproduction.first_lines)]
+    for chapter in reproduction.chapters:
         lines += [f"## {chapter.title}", "", *map(_line, chapter.findings), ""]
         lines += [_markdown(table) for table in chapter.tables]
     return "\n".join(lines)
@@ -83,16 +83,16 @@ def _csv(table: Table) -> str:
     return text.getvalue()
 
 
-def as_dict(made: Reproduction) -> dict[str, Any]:
+def as_dict(reproduction: Reproduction) -> dict[str, Any]:
     """For programs."""
     return {
         "made_by": f"murmurcast {version('murmurcast')}",
-        "data": made.data,
-        "seeds": made.seeds,
-        "first_lines": list(made.first_lines),
-        "findings": {chapter.title: _findings(chapter.findings) for chapter in made.chapters},
+        "data": reproduction.data,
+        "seeds": reproduction.seeds,
+        "first_lines": list(reproduction.first_lines),
+        "findings": {chapter.title: _findings(chapter.findings) for chapter in reproduction.chapters},
     }
 
 
 def _findings(findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    return [finding._asdict() for finding in findings]
+    return [{"held": finding.holds, "text": finding.text} for finding in findings]

@@ -103,8 +103,8 @@ class Comparison(NamedTuple):
         """What the columns are."""
         target = f"epochs to {self.target:.4g}"
         taken = ("s", "mJ") if self.has_radio else ()
-        held = ("against first",) if self.has_differences else ()
-        columns = ("run", "algorithm", self.metric, "spread", *held, "worst (node)", target, "uses", *taken)
+        difference = ("against first",) if self.has_differences else ()
+        columns = ("run", "algorithm", self.metric, "spread", *difference, "worst (node)", target, "uses", *taken)
         only = self.adversaries == ("everybody",)
         return (*columns, *("epsilon" if only else f"epsilon, {who}" for who in self.adversaries))
 
@@ -246,8 +246,8 @@ def compare(*runs: Result, metric: str | None = None, target: float | None = Non
 
 def _against(row: Row, run: Result, first: Result, metric: str) -> Row:
     """The row, with how far its run lies above the first."""
-    found = over_seeds.difference(_by_seed(run, metric), _by_seed(first, metric))
-    return row._replace(difference=found.mean, difference_interval=found.interval, paired=found.paired)
+    difference = over_seeds.difference(_by_seed(run, metric), _by_seed(first, metric))
+    return row._replace(difference=difference.mean, difference_interval=difference.interval, paired=difference.paired)
 
 
 def _by_seed(run: Result, metric: str) -> dict[int, float]:
@@ -256,8 +256,8 @@ def _by_seed(run: Result, metric: str) -> dict[int, float]:
     return {int(seed): float(mean) for seed, mean in zip(run.metrics["seed"].values, means, strict=True)}
 
 
-def _with_interval(text: str, found: over_seeds.Interval | None) -> str:
-    return text if found is None else f"{text} ± {over_seeds.half_width(found):.4f}"
+def _with_interval(text: str, interval: over_seeds.Interval | None) -> str:
+    return text if interval is None else f"{text} ± {over_seeds.half_width(interval):.4f}"
 
 
 def _difference(row: Row) -> str:

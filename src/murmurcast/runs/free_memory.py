@@ -17,9 +17,9 @@ def free_memory() -> int:
 
 
 def _of_machine() -> int:
-    told = re.search(r"MemAvailable:\s+(\d+) kB", _text(Path("/proc/meminfo")))
-    if told is not None:
-        return 1024 * int(told[1])
+    match = re.search(r"MemAvailable:\s+(\d+) kB", _text(Path("/proc/meminfo")))
+    if match is not None:
+        return 1024 * int(match[1])
     if "SC_AVPHYS_PAGES" not in getattr(os, "sysconf_names", {}):
         return _UNKNOWN
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -69,9 +69,9 @@ def difference(one: dict[int, float], first: dict[int, float]) -> Difference:
         return Difference(mean, _around(mean, total, freedom), paired=False)
 
 
-def half_width(found: Interval) -> float:
+def half_width(bounds: Interval) -> float:
     """What stands behind "±": half of the interval."""
-    return (found[1] - found[0]) / 2
+    return (bounds[1] - bounds[0]) / 2
 
 
 def _around(mean: float, variance: float, freedom: float) -> Interval:

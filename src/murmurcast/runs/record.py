@@ -73,9 +73,9 @@ def metrics(
 
 def _over_radio(algorithm: Algorithm) -> RadioUse | None:
     """What an epoch takes over a radio, by what the ledger will say; None where nothing goes over one."""
-    told = of_rounds(algorithm)
-    arrays = {name: one.values for name, one in told.variables.items()} | {"power": algorithm.setup.network.power}
-    return radio_use(told.attributes | {"rounds": " ".join(one.name for one in algorithm.rounds)}, arrays)
+    rounds = of_rounds(algorithm)
+    arrays = {name: one.values for name, one in rounds.variables.items()} | {"power": algorithm.setup.network.power}
+    return radio_use(rounds.attributes | {"rounds": " ".join(one.name for one in algorithm.rounds)}, arrays)
 
 
 def promised(algorithm: Algorithm, problem: Problem) -> tuple[Releases, ...]:
@@ -182,12 +182,12 @@ def first_releases(partition: object) -> FurtherEntries:
     return FurtherEntries(attributes, {"records_per_node": partition.sizes.astype(np.float64), **noise})
 
 
-def sampling(found: object) -> FurtherEntries:
+def sampling(sampled: object) -> FurtherEntries:
     """How records join by secret coins: what is public of it. Neither coins nor realised sizes are ever written."""
-    if not isinstance(found, Sampling):
+    if not isinstance(sampled, Sampling):
         return FurtherEntries({}, {})
-    sizes = np.asarray(found.sizes, np.float64)
-    return FurtherEntries({"sampling": "poisson", "room": found.room}, {"records_per_node": sizes})
+    sizes = np.asarray(sampled.sizes, np.float64)
+    return FurtherEntries({"sampling": "poisson", "room": sampled.room}, {"records_per_node": sizes})
 
 
 def of_rounds(algorithm: Algorithm) -> Labelled:
@@ -267,9 +267,9 @@ def info(
 
 def _names(algorithm: Algorithm, problem: Problem) -> dict[str, list[str]]:
     """What the nodes are called, where they have names besides their numbers: the network's, or those of the data."""
-    network, held = algorithm.setup.network, getattr(problem, "data", None)
-    if not network.is_named and isinstance(held, Partition):
-        network = network.named(held.names)
+    network, partition = algorithm.setup.network, getattr(problem, "data", None)
+    if not network.is_named and isinstance(partition, Partition):
+        network = network.named(partition.names)
     return {"names": list(network.names)} if network.is_named else {}
 
 

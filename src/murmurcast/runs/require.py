@@ -156,13 +156,13 @@ def require_planned_for(algorithm: Algorithm, problem: Problem) -> None:
 
 def _require_same_names(algorithm: Algorithm, problem: Problem) -> None:
     """Where both the network and the data name the nodes, they agree: otherwise records would sit at the wrong node."""
-    network, held = algorithm.setup.network, getattr(problem, "data", None)
-    if not isinstance(held, Partition) or not network.is_named or network.names == held.names:
+    network, partition = algorithm.setup.network, getattr(problem, "data", None)
+    if not isinstance(partition, Partition) or not network.is_named or network.names == partition.names:
         return
-    if held.names != _check.node_names(held.nodes, ()):
+    if partition.names != _check.node_names(partition.nodes, ()):
         raise Error(
             f"the network's nodes are called {', '.join(network.names[:4])}, ..., those of the data "
-            f"{', '.join(held.names[:4])}, ...: not the same, or in another order",
+            f"{', '.join(partition.names[:4])}, ...: not the same, or in another order",
             hint="share the data out by the network's names: partition(rule, nodes=network.names)",
         )
 

@@ -165,8 +165,8 @@ def outcome(
         ticks = _Ticks(
             algorithm.epochs, watch.evaluate_every or max(1, algorithm.epochs // 100), watch.checkpoint_every
         )
-        told = (watch.on_progress, watch.on_evaluation)
-        job = _Job(algorithm, problem, np.dtype(precision), ticks, kept, fingerprint, interrupted, *told)
+        callbacks = (watch.on_progress, watch.on_evaluation)
+        job = _Job(algorithm, problem, np.dtype(precision), ticks, kept, fingerprint, interrupted, *callbacks)
         with enough_memory(), others_there():
             if team().size > 1:
                 require_same_run(fingerprint())

@@ -91,8 +91,8 @@ def dataset(content: bytes, name: str) -> "xr.Dataset":
         _require_plain(file, name, len(content))
         arrays = {key: (_axes(file, one, key), one[()]) for key, one in file.items() if not _is_only_a_length(one)}
         words = {key: _word(value) for key, value in file.attrs.items() if key not in _HIDDEN_WORDS}
-    labels = {key: found for key, found in arrays.items() if found[0] == (key,)}
-    return xr.Dataset({key: found for key, found in arrays.items() if key not in labels}, labels, words)
+    labels = {key: variable for key, variable in arrays.items() if variable[0] == (key,)}
+    return xr.Dataset({key: variable for key, variable in arrays.items() if key not in labels}, labels, words)
 
 
 def _axes(file: Any, array: Any, name: str) -> tuple[str, ...]:

@@ -205,7 +205,7 @@ def read_manifest(folder: Path) -> Manifest:
         if (values["made_by"], values["format"]) != (_MADE_BY, _FORMAT):
             raise ValueError("another version")
         axes = tuple(map(str, values["axes"]))
-        found = Manifest(
+        manifest = Manifest(
             axes=axes,
             points=tuple(point_of({key: one["values"][key] for key in axes}) for one in values["points"]),
             drawn=tuple(map(str, values["drawn"])),
@@ -221,7 +221,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder / MANIFEST} is not of this version of murmurcast, or was altered",
             hint="restore it, or sweep into another folder; the runs beside it can be read one by one",
         ) from None
-    return found
+    return manifest
 
 
 def is_done(folder: Path, point: Point) -> bool:

@@ -56,12 +56,12 @@ def dataset(
     placed = _drawn(axes, points) if drawn else _grid(axes, points)
     seeds = sorted({int(seed) for run in runs.values() for seed in run.info["seeds"]})
     epochs = sorted({int(epoch) for run in runs.values() for epoch in run.metrics["epoch"].values})
-    found: dict[str, tuple[tuple[str, ...], NDArray[Any]]] = {}
+    variables: dict[str, tuple[tuple[str, ...], NDArray[Any]]] = {}
     sizes = {"seed": len(seeds), "epoch": len(epochs)}
 
     def put(name: str, dims: tuple[str, ...], place: tuple[Any, ...], values: Any) -> None:
         shape = placed.shape + tuple(sizes[dim] for dim in dims)
-        found.setdefault(name, ((*placed.dims, *dims), np.full(shape, np.nan)))[1][place] = values
+        variables.setdefault(name, ((*placed.dims, *dims), np.full(shape, np.nan)))[1][place] = values
 
     for point, place in zip(points, placed.places, strict=True):
         put("epsilon", (), place, np.nan)
@@ -79,7 +79,7 @@ def dataset(
         put("epsilon", (), place, np.nan if epsilon is None else epsilon)
         put("delta", (), place, run.info["privacy"]["delta"])
     coordinates = placed.coordinates | {"seed": seeds, "epoch": epochs}
-    return xr.Dataset(found, coordinates, {"axes": list(axes), "made_by": "murmurcast sweep"})
+    return xr.Dataset(variables, coordinates, {"axes": list(axes), "made_by": "murmurcast sweep"})
 
 
 def curves(run: Result) -> dict[str, FloatArray]:
@@ -93,15 +93,15 @@ def curves(run: Result) -> dict[str, FloatArray]:
 
 def finals(run: Result) -> dict[str, FloatArray]:
     """[seed] at the last epoch: the mean over nodes, and the worst node's."""
-    found = {}
+    metrics = {}
     for name, one in run.metrics.items():
         if one.dims == _BY_NODE:
             last = np.asarray(one.isel(epoch=-1), np.float64)
-            found[f"final_{name}"] = last.mean(axis=1)
-            found[f"worst_{name}"] = last.min(axis=1) if str(name).endswith("accuracy") else last.max(axis=1)
+            metrics[f"final_{name}"] = last.mean(axis=1)
+            metrics[f"worst_{name}"] = last.min(axis=1) if str(name).endswith("accuracy") else last.max(axis=1)
         elif one.dims == _BY_SEED:
-            found[f"final_{name}"] = np.asarray(one.isel(epoch=-1), np.float64)
-    return found
+            metrics[f"final_{name}"] = np.asarray(one.isel(epoch=-1), np.float64)
+    return metrics
 
 
 def frame(
@@ -143,7 +143,7 @@ def as_csv(table: "pd.DataFrame") -> bytes:
 def _grid(axes: Sequence[str], points: Sequence[Point]) -> _Axes:
     """A dimension for every axis: numbers in the order of size, words in that in which they were given."""
     of_points = {key: labels(points, key) for key in axes}
-    of_axes = {key: in_order(found) for key, found in of_points.items()}
+    of_axes = {key: in_order(values) for key, values in of_points.items()}
     places = [tuple(of_axes[key].index(of_points[key][at]) for key in axes) for at in range(len(points))]
     return _Axes(tuple(axes), tuple(len(of_axes[key]) for key in axes), places, dict(of_axes))
 

@@ -63,9 +63,9 @@ def applied(maps: Sequence[FeatureMap], parts: Parts, shape: ImageShape | None, 
 def _own(own: Own, parts: Parts, on_stage: Stage) -> tuple[Parts, Own]:
     """What a map of the user's own gives, tried for what can be tried; and the map with its fingerprint."""
     before = own.fingerprint(parts.training.shape[1])
-    found = _in_blocks(own, parts, None, on_stage)
-    require_row_by_row(own, before, parts.training, found.training)
-    return found, replace(own, sha256=before)
+    mapped = _in_blocks(own, parts, None, on_stage)
+    require_row_by_row(own, before, parts.training, mapped.training)
+    return mapped, replace(own, sha256=before)
 
 
 def _in_blocks(one: FeatureMap, parts: Parts, shape: ImageShape | None, on_stage: Stage) -> Parts:
@@ -74,29 +74,29 @@ def _in_blocks(one: FeatureMap, parts: Parts, shape: ImageShape | None, on_stage
 
 def _part_in_blocks(one: FeatureMap, rows: Rows, shape: ImageShape | None, on_stage: Stage) -> Rows:
     blocks = -(-len(rows) // BLOCK)
-    found: Rows | None = None
+    features: Rows | None = None
     for block in range(blocks):
         if block % _TOLD_EVERY == 0:
             on_stage(f"features: {one.kind}, {block * BLOCK} of {len(rows)} examples")
         here = slice(block * BLOCK, (block + 1) * BLOCK)
         with np.errstate(over="ignore", invalid="ignore"):
             answers = one.apply(rows[here], shape)
-        if found is None:
+        if features is None:
             _require_memory(one, len(rows), answers.shape[1])
-            found = np.empty((len(rows), answers.shape[1]), np.float32)
-        if answers.shape[1] != found.shape[1]:
+            features = np.empty((len(rows), answers.shape[1]), np.float32)
+        if answers.shape[1] != features.shape[1]:
             raise Error(
-                f"the feature map {one.kind} gives {found.shape[1]} numbers for some rows and {answers.shape[1]} for "
-                "others",
+                f"the feature map {one.kind} gives {features.shape[1]} numbers for some rows and {answers.shape[1]} "
+                "for others",
                 hint="return the same number of numbers for every row",
             )
-        found[here] = answers
-    if found is None or not np.isfinite(found).all():
+        features[here] = answers
+    if features is None or not np.isfinite(features).all():
         raise Error(
             f'the feature map "{one.kind}" gave a number that is not finite', hint="scale the examples by a constant"
         )
-    found.flags.writeable = False  # the next map may be the user's own, and must not write to it
-    return found
+    features.flags.writeable = False  # the next map may be the user's own, and must not write to it
+    return features
 
 
 def _require_memory(one: FeatureMap, rows: int, columns: int) -> None:

@@ -56,24 +56,24 @@ def read(path: Path) -> Parts | None:
     """What was kept, read-only; None where nothing was, or where it is damaged."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            found = Parts(archive["training"], archive["test"])
+            parts = Parts(archive["training"], archive["test"])
         os.utime(path)
     except UNREADABLE:
         return None
-    if any(part.dtype != np.float32 or part.ndim != 2 for part in found):
+    if any(part.dtype != np.float32 or part.ndim != 2 for part in parts):
         return None
-    for part in found:
+    for part in parts:
         part.flags.writeable = False
-    return found
+    return parts
 
 
-def keep(path: Path, found: Parts) -> None:
+def keep(path: Path, parts: Parts) -> None:
     """Keeps features, unless they are too many or the folder cannot be written to; older entries make room."""
-    size = sum(part.nbytes for part in found)
+    size = sum(part.nbytes for part in parts)
     if size > MAX_BYTES // 2:
         return
     buffer = io.BytesIO()
-    np.savez(buffer, **found._asdict())
+    np.savez(buffer, **parts._asdict())
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make_room(path.parent, size)

@@ -70,14 +70,14 @@ class Optimum(NamedTuple):
     def is_alone(self) -> bool:
         """Whether as many limits as there are nodes have a multiplier: they fix every alpha."""
         point, limits = self.at.point, self.limits
-        held = (point.y_above > point.above) | (point.y_below > point.below) | (limits.floor == limits.ceiling)
-        return bool((point.y > point.room).sum() + held.sum() >= len(held))
+        at_bound = (point.y_above > point.above) | (point.y_below > point.below) | (limits.floor == limits.ceiling)
+        return bool((point.y > point.room).sum() + at_bound.sum() >= len(at_bound))
 
 
 def largest_sum_inside(limits: Limits, start: FloatArray) -> FloatArray | None:
     """[nodes] the alpha of largest sum within 1e-9, from a strictly feasible start; None where that is not reached."""
-    found = optimum_inside(limits, start)
-    return None if found is None else found.at.alpha
+    optimum = optimum_inside(limits, start)
+    return None if optimum is None else optimum.at.alpha
 
 
 def optimum_inside(
@@ -93,12 +93,12 @@ def optimum_inside(
     """
     order = elimination_order(limits.share) if order is None else order
     begin = None if near is None else _moved_inside(limits, near)
-    found = None if begin is None else _followed(limits, begin, order, _GAP)
-    found = _followed(limits, Inside(start, _start(limits, start)), order, _GAP) if found is None else found
-    if found is None or found.is_alone:
-        return found
-    finer = _followed(limits, found.at, order, _FINEST)  # a small multiplier looks like a tie from afar
-    return found if finer is None else finer._replace(passed=found.passed)
+    optimum = None if begin is None else _followed(limits, begin, order, _GAP)
+    optimum = _followed(limits, Inside(start, _start(limits, start)), order, _GAP) if optimum is None else optimum
+    if optimum is None or optimum.is_alone:
+        return optimum
+    finer = _followed(limits, optimum.at, order, _FINEST)  # a small multiplier looks like a tie from afar
+    return optimum if finer is None else finer._replace(passed=optimum.passed)
 
 
 def _followed(limits: Limits, begin: Inside, order: Order, gap: float) -> Optimum | None:

@@ -55,10 +55,10 @@ def largest_sum_near(limits: Limits, near: Optimum | None = None) -> Split:
     if not goes_along(order):
         alpha = _vertex(limits) if _widest_layer(limits) <= _WIDEST else _first_order(limits)
         return Split(drawn_back(limits, alpha))
-    found = _optimum(limits, near, order)
-    if found is None:
+    optimum = _optimum(limits, near, order)
+    if optimum is None:
         return Split(drawn_back(limits, _vertex(limits)))
-    return Split(drawn_back(limits, _untied(found) if nodes > _MIDDLE else found.at.alpha), found)
+    return Split(drawn_back(limits, _untied(optimum) if nodes > _MIDDLE else optimum.at.alpha), optimum)
 
 
 def goes_along(order: Order) -> bool:
@@ -92,8 +92,8 @@ def _vertex(limits: Limits) -> FloatArray:
 
 
 def _inside(limits: Limits) -> FloatArray:
-    found = _optimum(limits)
-    return _vertex(limits) if found is None else found.at.alpha
+    optimum = _optimum(limits)
+    return _vertex(limits) if optimum is None else optimum.at.alpha
 
 
 def _optimum(limits: Limits, near: Optimum | None = None, order: Order | None = None) -> Optimum | None:
@@ -103,10 +103,10 @@ def _optimum(limits: Limits, near: Optimum | None = None, order: Order | None = 
     return optimum_inside(limits, middle, near, order) if strictly else None
 
 
-def _untied(found: Optimum) -> FloatArray:
+def _untied(optimum: Optimum) -> FloatArray:
     """The most even of the optima; from inside all of them are approached at once."""
-    limits, (alpha, point) = found.limits, found.at
-    if found.is_alone or limits.cost.nnz > _SHORT_ROWS * len(alpha):
+    limits, (alpha, point) = optimum.limits, optimum.at
+    if optimum.is_alone or limits.cost.nnz > _SHORT_ROWS * len(alpha):
         return alpha
     low, high = point.y_above > point.above, point.y_below > point.below
     ends = np.where(low, limits.floor, np.where(high, limits.ceiling, alpha))

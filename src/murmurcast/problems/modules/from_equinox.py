@@ -12,12 +12,12 @@ from murmurcast.problems.modules.convert import refuse_dropout, refuse_mixing
 
 def from_equinox(given: Any) -> Converted:
     """A module, or a function from a key to one; arrays of floating point are its parameters."""
-    made = given if isinstance(given, eqx.Module) else given(jax.random.key(0))
-    _require_own_gradients(made)
-    fixed = eqx.filter(made, eqx.is_inexact_array, inverse=True)
+    module = given if isinstance(given, eqx.Module) else given(jax.random.key(0))
+    _require_own_gradients(module)
+    fixed = eqx.filter(module, eqx.is_inexact_array, inverse=True)
 
     def initialise(key: jax.Array) -> Parameters:
-        return eqx.filter(made if made is given else given(key), eqx.is_inexact_array)
+        return eqx.filter(module if module is given else given(key), eqx.is_inexact_array)
 
     def apply(parameters: Parameters, features: jax.Array) -> jax.Array:
         return eqx.combine(parameters, fixed)(features)
@@ -25,10 +25,10 @@ def from_equinox(given: Any) -> Converted:
     return Converted(initialise, apply)
 
 
-def _require_own_gradients(made: Any) -> None:
+def _require_own_gradients(module: Any) -> None:
     """No layer mixes examples, keeps a state, draws at random, or has whole numbers to learn."""
     special = (eqx.nn.BatchNorm, eqx.nn.Dropout, eqx.nn.StateIndex)
-    leaves, _ = jax.tree_util.tree_flatten_with_path(made, is_leaf=lambda part: isinstance(part, special))
+    leaves, _ = jax.tree_util.tree_flatten_with_path(module, is_leaf=lambda part: isinstance(part, special))
     for path, leaf in leaves:
         name = jax.tree_util.keystr(path, simple=True, separator=".")
         if isinstance(leaf, eqx.nn.BatchNorm):

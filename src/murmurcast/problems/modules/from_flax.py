@@ -28,17 +28,17 @@ def from_linen(module: Any, features: jax.Array) -> Converted:
 
 def from_nnx(given: Any, features: jax.Array) -> Converted:
     """An nnx module as it stands, or a function from a key to one."""
-    made = given if isinstance(given, nnx.Module) else given(jax.random.key(0))
-    for path, layer in nnx.iter_graph(made):
+    module = given if isinstance(given, nnx.Module) else given(jax.random.key(0))
+    for path, layer in nnx.iter_graph(module):
         name = ".".join(map(str, path)) or type(layer).__name__
         if isinstance(layer, nnx.BatchNorm):
             raise refuse_mixing(name, "BatchNorm")
         if isinstance(layer, nnx.Dropout) and layer.rate > 0 and not layer.deterministic:
             raise refuse_dropout(name)
-    graph, weights, rest = nnx.split(made, nnx.Param, ...)
+    graph, weights, rest = nnx.split(module, nnx.Param, ...)
 
     def initialise(key: jax.Array) -> Parameters:
-        return nnx.to_pure_dict(nnx.state(made if made is given else given(key), nnx.Param))
+        return nnx.to_pure_dict(nnx.state(module if module is given else given(key), nnx.Param))
 
     def apply_to_all(parameters: Parameters, rows: jax.Array) -> jax.Array:
         state = jax.tree.map(lambda leaf: leaf, weights)

@@ -39,10 +39,10 @@ def build(name: str, dataset: Dataset, options: Mapping[str, Any], seed: int) ->
         )
     _require_options(name, make, options)
     with _seeded(seed):
-        return _made(name, make, dataset, options)
+        return _build_module(name, make, dataset, options)
 
 
-def _made(name: str, make: Any, dataset: Dataset, options: Mapping[str, Any]) -> Any:
+def _build_module(name: str, make: Any, dataset: Dataset, options: Mapping[str, Any]) -> Any:
     """What a function makes for this set; whatever goes wrong in one that is not ours is said in our words."""
     try:
         return make(dataset.features.shape[1], outputs_for(dataset), **options)
