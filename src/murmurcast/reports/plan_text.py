@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
+from murmurcast._check import FloatArray
 from murmurcast.network.weights import mixing_rate
 from murmurcast.privacy.best_guess import best_guess, in_words
 from murmurcast.privacy.rounding import at_most, at_most_fixed
@@ -119,11 +120,17 @@ def _sampling(plan: "Plan") -> list[tuple[str, str]]:
     return [
         (
             "Sampling",
-            f"every record joins an epoch by a secret coin: {100 * min(sampling.rates):.3g} to "
-            f"{100 * max(sampling.rates):.3g} % of a node's records are read, and the averaged gradient has "
-            f"{noise.min():.3f} to {noise.max():.3f} times the noise of full batches at the same epsilon and delta",
+            f"every record joins by a secret coin: {_range(100 * np.array(sampling.rates), '.3g')} % of a node's "
+            f"records are read, and the averaged gradient has {_range(noise, '.3f')} times the noise of full batches "
+            "at the same epsilon and delta",
         )
     ]
+
+
+def _range(values: FloatArray, form: str) -> str:
+    """The least and the largest, or one where people see no difference."""
+    least, largest = f"{values.min():{form}}", f"{values.max():{form}}"
+    return least if least == largest else f"{least} to {largest}"
 
 
 def nodes_table(plan: "Plan", why_nominal: str) -> Table:
