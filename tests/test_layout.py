@@ -108,6 +108,23 @@ def test_contributing_names_files_that_exist() -> None:
             assert any((place / name).exists() for place in places), f"CONTRIBUTING names {name}, which does not exist"
 
 
+def test_contributing_names_every_source_file() -> None:
+    """In the row of its folder; after the name of an inner folder come the files of that one."""
+    named = set()
+    for line in (SOURCE.parents[1] / "CONTRIBUTING.md").read_text().splitlines():
+        outer = inner = SOURCE
+        for name in re.findall(r"`([\w./-]+)`", line) if line.startswith("|") else ():
+            if name.endswith("/"):
+                inner = outer / name
+                outer = inner if outer == SOURCE else outer
+            elif name.endswith(".py"):
+                named.add(inner / name if (inner / name).exists() else SOURCE / name)
+    for path in SOURCE.rglob("*.py"):
+        of_commands = path.parent.name == "cli" and path.name.startswith("_")
+        if path.name != "__init__.py" and not of_commands:
+            assert path in named, f"the table of CONTRIBUTING leaves out {path.relative_to(SOURCE)}"
+
+
 def functions(path: Path) -> "list[ast.FunctionDef]":
     return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
 
@@ -123,6 +140,12 @@ def test_files_and_functions_stay_small(path: Path) -> None:
         given = function.args.posonlyargs + function.args.args + function.args.kwonlyargs
         names = [one.arg for one in given if one.arg not in ("self", "cls")]
         assert len(names) <= 8, f"{function.name} has {len(names)} parameters"
+
+
+def test_files_of_tests_stay_small() -> None:
+    for path in Path(__file__).parent.rglob("*.py"):
+        lines = len(path.read_text().splitlines())
+        assert lines <= 400, f"{path.name} has {lines} lines"
 
 
 def lines_of_code(path: Path) -> int:
@@ -174,6 +197,43 @@ def test_what_is_passed_between_files_has_a_contract() -> None:
                 methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
                 assert ast.get_docstring(node), f"{name}: {node.name} has no contract"
                 assert all(ast.get_docstring(method) for method in methods), f"{name}: {node.name} has no contract"
+
+
+CHANNELS = "|".join(
+    node.name
+    for path in sorted((SOURCE / "channels").glob("*.py"))
+    for node in ast.walk(ast.parse(path.read_text()))
+    if isinstance(node, ast.ClassDef) and any(ast.unparse(part).startswith("kind: ClassVar") for part in node.body)
+)
+TELLS_CHANNELS_APART = re.compile(
+    rf"isinstance\(.*\b(?:{CHANNELS})\b|\bchannel\.kind (?:[=!]=|(?:not )?in\b)|(?:[=!]=|\bin) [\w.]*\bchannel\.kind\b"
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if isinstance(channel, RadioAir):",
+        "multicasts = len(algorithm.rounds) == 1 and isinstance(only.channel, Air) and len(fields) == 2",
+        "return isinstance(one.channel, (Links, Slots))",
+        'if last.channel.kind == "flood":',
+        'any(one.channel.kind != "radio" for one in on_air)',
+        "known = all(one.channel.kind in _MIXING for one in algorithm.rounds)",
+        'return "radio" == channel.kind',
+    ],
+)
+def test_what_tells_channels_apart_is_seen(line: str) -> None:
+    assert TELLS_CHANNELS_APART.search(line)
+
+
+def test_only_channels_tell_channels_apart() -> None:
+    """Others ask `channels/base.py`, so that a channel of your own can answer; words are for errors and ledgers."""
+    assert set(CHANNELS.split("|")) == {"Air", "Flood", "Links", "RadioAir", "Server", "Silence", "Slots"}
+    for line in ("[one.channel.kind for one in algorithm.rounds]", "isinstance(lists, Dense)", "isinstance(x, Airs)"):
+        assert not TELLS_CHANNELS_APART.search(line)
+    for path in (one for one in FILES if one.parent.name != "channels"):
+        wrong = [line for line in path.read_text().splitlines() if TELLS_CHANNELS_APART.search(line)]
+        assert not wrong, f"{path.relative_to(SOURCE)}: {wrong}"
 
 
 def test_the_version_is_that_of_the_package() -> None:

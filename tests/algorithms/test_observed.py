@@ -112,12 +112,12 @@ def test_weights_and_noise_are_those_that_the_channel_delivers(access: str, fadi
     plan = planned(access, fading)
     assert plan.radio is not None
     channel = over_radio.carrier(plan, plan.radio).channels[0]
-    epoch, found = 3, channel.realised(np.array([3]))  # type: ignore[attr-defined]
+    epoch, found = 3, channel.realised(np.array([3]))
     for double in (False, True):
         with jax.enable_x64(double):
             heard = [np.asarray(_delivered(channel, epoch, sender)) for sender in range(NODES)]
             quiet = _delivered(channel, epoch, None, noise=1.0)
-        loud = channel.physics.amplitude * channel.physics.scale[epoch - 1]  # type: ignore[attr-defined]
+        loud = channel.physics.amplitude * channel.physics.scale[epoch - 1]
         columns = np.stack(heard, axis=1) * loud[None, :, None]  # [receiver, sender, 2 coordinates]
         np.testing.assert_allclose(columns[..., 0], found.weights[0].real, atol=2e-5)
         np.testing.assert_allclose(columns[..., 1], found.weights[0].imag, atol=2e-5)

@@ -13,7 +13,7 @@ from murmurcast._check import FloatArray
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.channels import air
 from murmurcast.channels.air import Air
-from murmurcast.channels.base import Channel, Moment
+from murmurcast.channels.base import Channel, Moment, is_over_radio, sums_by_gains
 from murmurcast.channels.links import Links
 from murmurcast.channels.server import Server
 from murmurcast.channels.silence import Silence
@@ -126,6 +126,8 @@ def test_what_a_channel_says_of_itself(channel: Channel, uses: int, on_air: bool
     assert channel.kind == type(channel).__name__.lower()
     variables = channel.entries().variables
     assert set(variables) == ({"sender", "receiver", "gain"} if on_air else set())
+    assert sums_by_gains(channel) == (channel.kind == "air")
+    assert not is_over_radio(channel)
 
 
 def ours() -> tuple[Algorithm, mc.Quadratic]:

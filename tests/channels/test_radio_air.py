@@ -11,7 +11,7 @@ import pytest
 
 from murmurcast._check import FloatArray
 from murmurcast.channels import radio_links
-from murmurcast.channels.base import Moment
+from murmurcast.channels.base import Moment, is_over_radio, sums_by_gains
 from murmurcast.channels.flood import Flood
 from murmurcast.channels.public_draws import PublicDraws, Purpose
 from murmurcast.channels.radio_air import RadioAir, quarter_turn
@@ -270,7 +270,18 @@ def test_a_flood_gives_all_the_same_numbers_of_node_0() -> None:
     np.testing.assert_allclose(found[0], values[0], atol=2 * np.abs(values[0]).max() / 255)
     entries = one.entries()
     assert entries.attributes == {"hops": cost.hops, "bits": 8, "air_seconds": cost.seconds}
+    assert not is_over_radio(one)
+    assert not sums_by_gains(one)
     np.testing.assert_array_equal(entries.variables["joules"][1], cost.joules)
+
+
+@pytest.mark.parametrize("access", ACCESS)
+def test_what_a_radio_says_of_itself(access: str) -> None:
+    one = channel(access=access)
+    assert one.carries_as_sent == (access != "digital")
+    np.testing.assert_array_equal(one.scale, one.physics.scale)
+    assert not sums_by_gains(one)  # its receivers make the mixed point themselves
+    assert is_over_radio(one)
 
 
 def test_the_ledger_knows_the_radio() -> None:

@@ -19,11 +19,12 @@ from murmurcast.algorithms.account import LedgerTables
 from murmurcast.algorithms.base import NO_DRAWS, Local, Model, Round
 from murmurcast.algorithms.free_rounds import Carrier, Step, mixed_point
 from murmurcast.algorithms.tables import Leaf, same_always
+from murmurcast.channels.base import Channel
 
 if TYPE_CHECKING:
     import jax
 
-MOST = 2.0  # what no w exceeds: it tends to 2 where a network hardly mixes
+MAX_LEAD = 2.0  # what no w exceeds: it tends to 2 where a network hardly mixes
 
 
 class LeaningState(NamedTuple):
@@ -85,7 +86,9 @@ def lean(here: Any, state: LeaningState, sent: jax.Array, heard: jax.Array, loca
     return state._replace(mixed=following, before=state.mixed)
 
 
-def with_accelerated_rounds(first: Round, carrier: Carrier, leads: FloatArray, step: Step) -> tuple[Round, ...]:
+def with_accelerated_rounds(
+    first: Round, carrier: Carrier[Channel], leads: FloatArray, step: Step
+) -> tuple[Round, ...]:
     """An epoch of several rounds; the last takes the step.
 
     Args:
@@ -128,6 +131,6 @@ def tables_of_leads(ledger: LedgerTables, further: list[str]) -> tuple[str, ...]
         ledger.refuse("has a model_receiving_said that is not one over model_sending_amplitude")
     for name in further:
         lead = ledger.table(f"{name}_receiving_lead")
-        if not ((lead == lead.flat[0]) & (lead >= 1) & (lead <= MOST)).all():
-            ledger.refuse(f"has a {name}_receiving_lead that is not one number from 1 to {MOST:g} for all nodes")
+        if not ((lead == lead.flat[0]) & (lead >= 1) & (lead <= MAX_LEAD)).all():
+            ledger.refuse(f"has a {name}_receiving_lead that is not one number from 1 to {MAX_LEAD:g} for all nodes")
     return ("model_receiving_said", *(f"{name}_receiving_lead" for name in further))

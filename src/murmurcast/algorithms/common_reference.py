@@ -79,6 +79,11 @@ def with_common_reference(rounds: tuple[Round, ...], cost: FloodCost, every: int
     return (*map(_relative, rounds), renewing)
 
 
+def renews_reference(one: Round) -> bool:
+    """Whether a round is the one that renews the reference."""
+    return isinstance(one.receiving, Renewing)
+
+
 def _relative(one: Round) -> Round:
     def send(here: Any, state: ReferenceState, drawn: dict[str, jax.Array]) -> jax.Array:
         differing = state._replace(own=state.own - state.reference, mixed=state.mixed - state.reference)

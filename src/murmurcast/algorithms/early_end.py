@@ -19,7 +19,7 @@ from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm, Local, Round, Updated, with_proof_of
 from murmurcast.algorithms.tables import row_of, without_repeats
-from murmurcast.channels.air import Air
+from murmurcast.channels.base import sums_by_gains
 from murmurcast.errors import Error
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _multicast_round(algorithm: Algorithm) -> Round:
     """The one round of an algorithm whose neighbours can share the weight of a node that is gone among the others."""
     only = algorithm.rounds[0]
     fields = set(getattr(only.sending, "_fields", ())) & {"amplitude", "noise"}
-    multicasts = len(algorithm.rounds) == 1 and isinstance(only.channel, Air) and len(fields) == 2
+    multicasts = len(algorithm.rounds) == 1 and sums_by_gains(only.channel) and len(fields) == 2
     if not multicasts or not hasattr(only.receiving, "heard"):
         raise Error(
             f"nodes of {algorithm.name} cannot drop out: only algorithms that multicast know how",

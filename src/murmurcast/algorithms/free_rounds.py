@@ -9,7 +9,7 @@ A^L, so that models agree better at the same certificate; the price is L times t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from murmurcast.channels.base import Channel
 
 if TYPE_CHECKING:
     import jax
+
+
+Channel_co = TypeVar("Channel_co", bound=Channel, covariant=True)
 
 
 class MixingState(NamedTuple):
@@ -50,7 +53,7 @@ class MixingTables(NamedTuple):
     kept: Leaf
 
 
-class Carrier(NamedTuple):
+class Carrier(NamedTuple, Generic[Channel_co]):
     """How what nodes say becomes mixed points.
 
     Attributes:
@@ -63,7 +66,7 @@ class Carrier(NamedTuple):
         z: [rows, nodes] what gradients are divided by.
     """
 
-    channels: tuple[Channel, ...]
+    channels: tuple[Channel_co, ...]
     sending: Any
     send: Send
     passing: Any
@@ -95,7 +98,7 @@ def pass_on(here: Any, state: MixingState, drawn: dict[str, jax.Array]) -> jax.A
     return here.amplitude * state.mixed
 
 
-def with_free_rounds(first: Round, carrier: Carrier, receiving: Any, step: Step) -> tuple[Round, ...]:
+def with_free_rounds(first: Round, carrier: Carrier[Channel], receiving: Any, step: Step) -> tuple[Round, ...]:
     """An epoch of several rounds; the last takes the step.
 
     Args:

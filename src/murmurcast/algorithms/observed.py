@@ -149,7 +149,7 @@ def system_of(plan: Plan) -> System:
     sending = carrier.sending
     noise = np.asarray(sending.schedule)[:, None] * row_of(np.asarray(sending.noise), epochs) / sending.amplitude
     push = plan.sensitivity * steps / row_of(carrier.z, epochs)
-    rounds = tuple(_round(channel, epochs) for channel in carrier.channels if isinstance(channel, RadioAir))
+    rounds = tuple(_round(channel, epochs) for channel in carrier.channels)
     return System(rounds, np.asarray(noise), np.asarray(push))
 
 

@@ -71,7 +71,7 @@ def pass_on(here: Passing, state: MixingState, drawn: dict[str, jax.Array]) -> j
     return here.scale * here.amplitude * state.mixed
 
 
-def carrier(plan: Plan, radio: Radio) -> Carrier:
+def carrier(plan: Plan, radio: Radio) -> Carrier[RadioAir]:
     """What a radio makes of a plan."""
     network = plan.network
     z, follows = without_repeats(plan.z), np.ones((1, network.nodes))

@@ -73,6 +73,7 @@ from murmurcast.algorithms.mixer import Loud
 from murmurcast.algorithms.radio_z import require_radio_z
 from murmurcast.algorithms.tables import Leaf, mixing_factors, newest_share, row_of, same_always, without_repeats
 from murmurcast.channels.air import Air
+from murmurcast.channels.base import Channel
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
 from murmurcast.privacy.releases import Releases
@@ -144,7 +145,7 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
         )
     require_gradient_at(gradient_at)
     require_publish(publish)
-    carrier = _carrier(plan) if plan.radio is None else over_radio.carrier(plan, plan.radio)
+    carrier: Carrier[Channel] = _carrier(plan) if plan.radio is None else over_radio.carrier(plan, plan.radio)
     secure = plan.budget.noise_source == "secure"
     if secure and (plan.radio is not None or plan.schedule.rounds > 1 or not carrier.sending.schedule.all()):
         raise Error(
@@ -187,7 +188,7 @@ def power_controlled(plan: Plan, *, gradient_at: GradientAt = "mixed", publish: 
 
 
 def _epoch(
-    plan: Plan, first: Round, carrier: Carrier, receiving: Receiving, step: Step
+    plan: Plan, first: Round, carrier: Carrier[Channel], receiving: Receiving, step: Step
 ) -> tuple[tuple[Round, ...], Init]:
     """All rounds of an epoch, and the states they need."""
     radio = plan.radio if plan.radio is not None and plan.radio.recentre_every else None
@@ -202,7 +203,7 @@ def _epoch(
     return with_common_reference(rounds, cost, radio.recentre_every, plan.schedule.epochs), start_referenced
 
 
-def _carrier(plan: Plan) -> Carrier:
+def _carrier(plan: Plan) -> Carrier[Air]:
     """The paper's channel: a sum of all signals, without units."""
     network, amplitude = plan.network, np.sqrt(plan.alpha * plan.network.power)
     sending = Sending(

@@ -10,8 +10,9 @@ import numpy as np
 
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, Stage, quiet
-from murmurcast.algorithms import common_reference, registry
-from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms import registry
+from murmurcast.algorithms.base import Algorithm, Round
+from murmurcast.algorithms.common_reference import renews_reference
 from murmurcast.algorithms.early_end import has_drops
 from murmurcast.algorithms.observed import Observed as Diagnostic
 from murmurcast.algorithms.observed import System as Diagnosed
@@ -27,6 +28,7 @@ from murmurcast.audits.receivers import Heard
 from murmurcast.audits.replay import replay
 from murmurcast.audits.symbols import Symbols
 from murmurcast.audits.transcript import Transcript, bytes_of_tape, transcripts
+from murmurcast.channels.base import is_over_radio, sums_by_gains
 from murmurcast.engine.secure import is_secure
 from murmurcast.errors import Error
 from murmurcast.planning.plan import Plan
@@ -39,7 +41,6 @@ _MAX_RECEIVERS_SEARCHED = 64  # receivers among which those that learn most are 
 _SIDE_BY_SIDE = 2  # more would hold more copies of the data
 _MAX_LISTENERS = 2  # receivers that listen by themselves, and pairs: each follows all others, gradient by gradient
 _MAX_PAIRS_SEARCHED = 64  # pairs among which those that learn most are looked for
-_MIXING = ("air", "radio")  # channels of which it is known what an antenna has
 
 
 class System(NamedTuple):
@@ -215,13 +216,18 @@ def _require_numbers(transcript: Transcript) -> None:
 
 def plan_carried_out(algorithm: Algorithm, claims: Claims) -> Diagnosed | None:
     """The plan, if all is as it says in every epoch, so that a filter made of it fits; None where none is known."""
-    known = all(one.channel.kind in _MIXING or one.name == common_reference.NAME for one in algorithm.rounds)
+    known = all(map(_is_known_at_antennas, algorithm.rounds))
     if not known or has_drops(algorithm) or not isinstance(algorithm.setup, Plan):
         return None
     if not {"gradient_at", "publish"} <= algorithm.settings.keys() or why_not_observed(algorithm.setup):
         return None
     diagnosed = system_of(algorithm.setup)
     return diagnosed if carries_out(algorithm, diagnosed, claims) else None
+
+
+def _is_known_at_antennas(one: Round) -> bool:
+    """Whether it is known what an antenna has of a round: a sum, what a radio lets through, or the public reference."""
+    return sums_by_gains(one.channel) or is_over_radio(one.channel) or renews_reference(one)
 
 
 def _groups(system: System) -> "Iterator[list[int]]":

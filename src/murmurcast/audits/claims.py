@@ -18,7 +18,7 @@ from murmurcast.algorithms.base import Algorithm, Local, Round
 from murmurcast.algorithms.grid_noise import integer_std
 from murmurcast.algorithms.observed import System
 from murmurcast.algorithms.tables import row_of
-from murmurcast.channels.radio_air import RadioAir
+from murmurcast.channels.base import is_over_radio
 from murmurcast.engine import check, draws
 from murmurcast.engine import node as one_node
 from murmurcast.engine.draws import DrawnFrom
@@ -159,7 +159,7 @@ def carries_out(algorithm: Algorithm, system: System, claims: Claims) -> bool:
 def amplitude_in_epochs(algorithm: Algorithm) -> FloatArray:
     """[epochs, nodes] of the model in what a node sends, as its plan has it."""
     plan, channel = algorithm.plan, algorithm.rounds[0].channel
-    scale = channel.physics.scale if isinstance(channel, RadioAir) else np.ones(algorithm.epochs)
+    scale = channel.scale if is_over_radio(channel) else np.ones(algorithm.epochs)
     return np.asarray(scale[:, None] * np.sqrt(plan.alpha * plan.network.power))
 
 

@@ -11,7 +11,7 @@ from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
 from murmurcast.algorithms.base import Algorithm, Round
 from murmurcast.audits.transcript import transcripts
-from murmurcast.channels.radio_air import RadioAir
+from murmurcast.channels.base import is_over_radio
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
 from murmurcast.problems.base import Problem
@@ -108,7 +108,7 @@ def overhear(
                 messages += _messages(one, network, node, epoch, sent)
             energy[place] = max(energy[place], float(one.channel.energy(sent[..., None, :])[0]))
     if not all(np.isfinite(message.signal).all() for message in messages):
-        raise Error(f"node {node} sends what are no numbers: the run diverged", hint="export earlier epochs")
+        raise Error(f"node {node} sends values that are not finite: the run diverged", hint="export earlier epochs")
     return Overheard(tuple(messages), energy)
 
 
@@ -116,7 +116,7 @@ def _messages(one: Round, network: Network, node: int, epoch: int, sent: NDArray
     """Of one round, from [dim] or [signals, dim]."""
     channel = one.channel
     pilot, turn = float(np.sqrt(network.power[node])), 1.0 + 0.0j
-    if isinstance(channel, RadioAir):
+    if is_over_radio(channel):
         pilot, turn = channel.pilot_amplitude(epoch, node), channel.turn(epoch, node, sent.dtype)
     if channel.signals is None:
         return [Message(epoch, one.name, None, sent, pilot, turn)]
@@ -128,7 +128,7 @@ def _messages(one: Round, network: Network, node: int, epoch: int, sent: NDArray
 def _require_waveform(algorithm: Algorithm) -> None:
     """Signals are sent as they are, not as bits."""
     for one in algorithm.rounds:
-        if isinstance(one.channel, RadioAir) and one.channel.radio.access == "digital":
+        if is_over_radio(one.channel) and not one.channel.carries_as_sent:
             raise Error(
                 'nodes with radio.access = "digital" send coded bits, and their waveform is not modelled',
                 hint='export a run with another access, such as "own-slot"',

@@ -19,6 +19,7 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, quiet
 from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.common_reference import renews_reference
 from murmurcast.algorithms.observed import System
 from murmurcast.audits.claims import amplitude_in_epochs
 from murmurcast.audits.evidence import Evidence
@@ -90,7 +91,7 @@ def _reference(algorithm: Algorithm, transcript: Transcript) -> FloatArray:
     """[seed, epoch, dim] what was said by all relative to it."""
     first, last = transcript.sent, algorithm.rounds[-1]
     reference = np.zeros((*first.shape[:2], first.shape[-1]))
-    if last.channel.kind == "flood":
+    if renews_reference(last):
         for epoch in range(1, first.shape[1]):
             renewed = last.receiving.renews[epoch - 1] > 0
             reference[:, epoch] = transcript.rounds[-1].heard[:, epoch - 1, 0] if renewed else reference[:, epoch - 1]

@@ -91,6 +91,7 @@ class Air:
     signals: ClassVar[None] = None
     neighbours: ClassVar[None] = None
     on_air: ClassVar[bool] = True
+    sums_by_gains: ClassVar[bool] = True
 
     gains: csr_array
     gains_at: GainsAt | None = None

@@ -7,17 +7,16 @@ aligned, referenced      one sum, and nothing of nodes of its own half
 A receiver that holds, because its pilot was too weak, has heard its sum all the same.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from murmurcast.channels.radio_air import RadioAir
+from murmurcast.privacy.linear_radio import Antennas
 
 Rows = NDArray[np.float64 | np.complex128]
 
 
-def antennas(channel: RadioAir, epochs: NDArray[np.int64]) -> Callable[[tuple[int, ...]], Rows]:
+def antennas(channel: RadioAir, epochs: NDArray[np.int64]) -> Antennas:
     """What observers hear: (observers) -> [epochs, rows, nodes], each row a sum of what nodes send, on any scale.
 
     Args:

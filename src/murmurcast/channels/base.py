@@ -7,10 +7,10 @@ meets `Channel`; whatever it does between `send` and `update` is free of data, s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
 if TYPE_CHECKING:
@@ -174,6 +174,42 @@ class HeardInBlocks(Protocol):
 def is_heard_in_blocks(channel: Channel) -> bool:
     """Whether a few receivers can be served at a time, from the signals as they were sent."""
     return hasattr(channel, "lists_of") and getattr(channel, "carries_as_sent", True)
+
+
+class OverRadio(Channel, Protocol):
+    """A channel over a radio: signals are symbols in physical units, behind a pilot."""
+
+    @property
+    def carries_as_sent(self) -> bool:
+        """Whether others make out what was sent but for gain: not where it is coded into bits."""
+        ...
+
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """[epochs] rho, the public factor of all that is sent."""
+        ...
+
+    def pilot_amplitude(self, epoch: int, node: int) -> float:
+        """Of every symbol of a node's pilot, in the root of watts."""
+        ...
+
+    def turn(self, epoch: int, node: int, dtype: DTypeLike) -> complex:
+        """By which a node turns the phase of pilot and message, in public. `dtype` is the run's."""
+        ...
+
+
+def is_over_radio(channel: Channel) -> TypeGuard[OverRadio]:
+    """Whether signals go over a radio: with pilots, and as loud as a public factor makes them."""
+    return hasattr(channel, "pilot_amplitude")
+
+
+def sums_by_gains(channel: Channel) -> bool:
+    """Whether all send at once, one signal each, and what a node hears is their sum, by its gains and nothing else.
+
+    Then weights follow from amplitudes and gains, and can be shared out among fewer senders. Gains may vary by epoch,
+    and receivers may add noise. A channel says so by `sums_by_gains = True`, and need not say that it does not.
+    """
+    return getattr(channel, "sums_by_gains", False)
 
 
 def energy_of_signal(sent: jax.Array) -> jax.Array:

@@ -127,6 +127,11 @@ class RadioAir:
         """Whether others make out what was sent but for gain: not where it is quantised on the way."""
         return self.radio.access != "digital"
 
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """[epochs] rho, the public factor."""
+        return self.physics.scale
+
     def deliver(self, lists: Lists, sent: jax.Array, moment: Moment, exchange: Exchange) -> tuple[Any, Hear]:
         """Every receiver's mixed point."""
         import jax.numpy as jnp

@@ -5,6 +5,7 @@ import numpy as np
 from murmurcast import _check
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm
+from murmurcast.channels.base import is_over_radio
 from murmurcast.data.assumptions import require_declared_maps, require_public_labels
 from murmurcast.data.partition import Partition
 from murmurcast.engine import secure
@@ -88,7 +89,7 @@ def require_carried_out(algorithm: Algorithm) -> None:
     Methods without anything on the air, such as those with a server, have neither to carry out.
     """
     on_air = [one for one in algorithm.rounds if one.channel.on_air]
-    if algorithm.setup.radio is not None and any(one.channel.kind != "radio" for one in on_air):
+    if algorithm.setup.radio is not None and not all(is_over_radio(one.channel) for one in on_air):
         raise Error(
             f"the setup has a radio, and {algorithm.name} does not send over it",
             hint=f"use {registry.names_that('radio')}, or leave the radio out",

@@ -13,6 +13,7 @@ from murmurcast._check import FloatArray
 from murmurcast._npz import taken_together
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm
+from murmurcast.channels.base import is_over_radio
 from murmurcast.engine import loop, sharding, train
 from murmurcast.engine.program import Program
 from murmurcast.engine.sharding import Layout
@@ -63,7 +64,7 @@ def trainer(problem: Problem, seeds: tuple[int, ...]) -> Train:
 
 def _holds_numbers(algorithm: Algorithm) -> bool:
     """Whether a program holds numbers besides its tables: a user's own method may, and a radio has its loudness."""
-    return algorithm.name not in registry.NAMES or any(one.channel.kind == "radio" for one in algorithm.rounds)
+    return algorithm.name not in registry.NAMES or any(is_over_radio(one.channel) for one in algorithm.rounds)
 
 
 def _compile(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...]) -> _Compiled:
