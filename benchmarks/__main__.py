@@ -1,4 +1,4 @@
-"""What things cost, each figure beside its bar. Run with: make bench, or one part: make bench PART=training."""
+"""What things cost, each number beside its threshold. Run with: make bench, or one part: make bench PART=training."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What planning costs in time and memory, each figure beside its bar."""
+"""What planning costs in time and memory, each number beside its threshold."""
 
 import resource
 import subprocess

@@ -105,8 +105,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
 _LONGEST = (
     *("test_docs.py", "cli/test_processes.py", "recorded/test_recorded.py", "test_examples.py", "audits/test_audit.py"),
     *("experiments/test_rank.py", "algorithms/test_over_radio.py", "audits/test_controls_of_radio.py"),
-    *("cli/test_run.py", "cli/test_audit.py", "certificates/test_forged_folders.py", "runs/test_run.py"),
-    *("audits/test_controls.py", "fuzz/test_run_folders.py", "audits/test_receivers_of_radio.py"),
+    *("cli/test_run.py", "cli/test_run_resumed.py", "cli/test_audit.py", "certificates/test_forged_folders.py"),
+    *("runs/test_run.py", "audits/test_controls.py", "fuzz/test_run_folders.py", "audits/test_receivers_of_radio.py"),
     *("certificates/test_accounting.py", "certificates/test_certify.py", "cli/test_sweep.py"),
     *("experiments/test_tune.py", "engine/test_large.py", "problems/test_per_example.py", "channels/test_radio_air.py"),
 )

@@ -38,7 +38,6 @@ def drawn(algorithm: mc.Algorithm, seed: int, epochs: int) -> tuple[FloatArray, 
     return found["own"], found["shared"]
 
 
-@pytest.mark.slow
 def test_decor_is_its_recursion() -> None:
     problem = mc.Quadratic.random(NODES, DIM, seed=1, clipping="none")
     setup = setup_on(two_way(), problem, step=0.05)

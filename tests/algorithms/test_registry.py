@@ -34,7 +34,6 @@ def text_of(path: Path) -> str:
     return "\n".join([*(word for word in words if isinstance(word, str)), *homes])
 
 
-@pytest.mark.slow
 def test_no_module_but_a_methods_own_names_a_method() -> None:
     """Whole words; the reproduction is about three of them, help shows examples, and methods may know each other."""
     names = "|".join(re.escape(name) for name in registry.NAMES if name != "orthogonal")  # a way of access, too

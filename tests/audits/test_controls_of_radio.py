@@ -188,7 +188,6 @@ class Control(NamedTuple):
     ball: float = 1000.0
 
 
-QUICK = ("a silent node keeps its own model", "a scale made of the private norm", "a pilot that carries data")
 CONTROLS = {
     "a silent node keeps its own model": Control(held, keeps_own_model, "eavesdropper"),
     "fresh noise in a repetition": Control(twice, repeated, SILENCE),
@@ -199,10 +198,8 @@ CONTROLS = {
 }
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CONTROLS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CONTROLS)
 def test_a_control_is_caught_and_its_honest_twin_is_not(name: str) -> None:
     control = CONTROLS[name]
     twin = audited(control.claimed, control.ball)

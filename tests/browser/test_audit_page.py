@@ -69,7 +69,7 @@ def test_it_fits_a_phone(browser: Browser, path: Path) -> None:
 def test_the_tools_of_a_chart_cover_nothing(browser: Browser, path: Path) -> None:
     for width in (1200, 375):
         watched = watch(browser, path, viewport={"width": width, "height": 900})
-        chart = watched.page.locator("#alarms-right-and-wrong")
+        chart = watched.page.locator("#true-and-false-positive-rates")
         chart.locator(".plot").hover()
         title, tools, legend = (chart.locator(part).bounding_box() for part in ("h2", ".modebar", ".legend"))
         assert title

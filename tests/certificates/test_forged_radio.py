@@ -18,8 +18,9 @@ import xarray as xr
 import murmurcast as mc
 from murmurcast.runs.result import Result
 from tests.certificates import forgeries as forge
+from tests.certificates.forged_folders import without_experiment
 from tests.certificates.forgeries import Forge, in_ledger, in_run, metric, times
-from tests.certificates.test_forged_folders import command, without_experiment
+from tests.certificates.test_forged_folders import command
 
 GAINS = 1e-4 * np.array([[0.0, 0.9, 0.4, 0.0], [0.7, 0.0, 1.1, 0.5], [0.8, 0.6, 0.0, 0.3], [0.0, 0.3, 0.7, 0.0]])
 OVER_RADIO: dict[str, Any] = {

@@ -193,7 +193,7 @@ def test_a_page_is_written_and_nobody_elses_file_is_lost(call: Call, folder: Pat
     done = call("my.toml", "--runs", "5", "--out", "audit.html", "--set", setting)
     assert done.code == 0, done.err
     page = (folder / "audit.html").read_text()
-    for words in ("Audit of my.toml", "eavesdropper", "Alarms, right and wrong", "epsilon = 2.0", warned):
+    for words in ("Audit of my.toml", "eavesdropper", "True- and false-positive rates", "epsilon = 2.0", warned):
         assert words in page
     (folder / "mine.html").write_text("my own")
     refused = call("my.toml", "--runs", "5", "--out", "mine.html")

@@ -112,7 +112,7 @@ def test_bad_input_of_compare_is_refused(swept: tuple[Path, str]) -> None:
         (("--grid", "privacy.epsilon=1,2", "--seeds", "0"), "run.seeds is 0"),
         (("--grid", "privacy.epsilon=1,2", "--workers", "0"), "workers is 0"),
         (("--grid", "privacy.epsilon=1,2", "--out", "tiny.toml"), "is not a folder"),
-        (("--grid", "privacy.epsilon=1,2", "--figure", "x.doc"), "not a figure's name"),
+        (("--grid", "privacy.epsilon=1,2", "--figure", "x.doc"), "not a plot's name"),
         (("--grid", "privacy.epsilon=1,2", "--set", "privacy.noise_source=secure"), "no secure noise"),
     ],
 )

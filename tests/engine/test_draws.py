@@ -91,7 +91,6 @@ def test_two_rounds_never_draw_the_same() -> None:
     assert np.abs(correlation).max() < 5.5 / np.sqrt(DIM)
 
 
-@pytest.mark.slow
 def test_several_draws_of_one_round_have_keys_of_their_own() -> None:
     one = sent(two_rounds({"a": Draw()}, {"b": Draw()}, _wide(DIM)), _wide(DIM))[0]
     both = sent(two_rounds({"a": Draw(), "c": Draw()}, {"b": Draw()}, _wide(DIM)), _wide(DIM))[0]
@@ -107,7 +106,6 @@ def test_the_first_draw_is_what_it_always_was() -> None:
     np.testing.assert_array_equal(first[0, 0], np.asarray(expected))
 
 
-@pytest.mark.slow
 def test_a_draw_comes_again_only_where_it_is_named() -> None:
     problem = _wide(DIM)
     algorithm = two_rounds(

@@ -42,7 +42,7 @@ def algorithm(problem: Problem, name: str = "power_controlled", **options: Any) 
 def in_blocks(monkeypatch: pytest.MonkeyPatch, block_bytes: int = 200) -> None:
     """Small networks go as large ones do, in several blocks, the last of them not full."""
     monkeypatch.setattr(large, "FEWEST_NODES", 1)
-    monkeypatch.setattr(large, "_MOST_LINKS", 2.0)
+    monkeypatch.setattr(large, "_MAX_SHARE_OF_PAIRS", 2.0)
     monkeypatch.setattr(large, "_BLOCK_BYTES", block_bytes)
 
 

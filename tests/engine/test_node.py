@@ -50,13 +50,13 @@ def ours(problem: mc.Quadratic) -> Algorithm:
 @pytest.mark.parametrize(
     "make",
     [
-        ours,
         lambda problem: mc.frost(setup_on(one_way(), problem, step=0.02, epochs=7)),
+        ours,
         lambda problem: mc.push_pull(setup_on(one_way(), problem, step=0.05, epochs=7)),
     ],
-    ids=["power-controlled", "frost", "push-pull"],
+    ids=["frost", "power-controlled", "push-pull"],
 )
-@pytest.mark.slow
+@pytest.mark.one_in(3)
 def test_nodes_stepped_one_by_one_are_the_run(make: Any) -> None:
     begin = np.random.default_rng(4).standard_normal((NODES, DIM))
     random = mc.Quadratic.random(NODES, DIM, seed=1)

@@ -179,6 +179,7 @@ def test_a_ranking_that_was_stopped_goes_on_and_repeats_nothing(
     assert trained == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

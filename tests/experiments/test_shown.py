@@ -8,7 +8,8 @@ import pytest
 import murmurcast as mc
 from murmurcast.certificates import certify as tables_alone
 from tests.certificates import forgeries
-from tests.certificates.test_forged_folders import FORGED, QUADRATIC, command
+from tests.certificates.forged_folders import FORGED
+from tests.certificates.test_forged_folders import QUADRATIC, command
 
 
 @pytest.fixture

@@ -71,5 +71,5 @@ def test_larger_partitions_and_values_can_be_drawn(name: str, nodes: int, tmp_pa
 
 
 def test_other_formats_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(Error, match="not a figure"):
+    with pytest.raises(Error, match="not a plot"):
         plots.save(plots.network_figure(asymmetric_network(1)), tmp_path / "a.bmp")

@@ -47,6 +47,7 @@ def test_titles_have_units_and_say_what_is_counted() -> None:
     assert cost_axes.title(runs(), "channel_uses") == "channel uses"
 
 
+@pytest.mark.slow
 def test_far_apart_is_drawn_on_a_logarithmic_scale() -> None:
     assert not cost_axes.is_logarithmic([own_slot()], "air_seconds")
     assert cost_axes.is_logarithmic(runs(), "air_seconds")  # computing takes a thousand times as long

@@ -145,8 +145,8 @@ def test_tables_show_the_figure_that_belongs_to_the_setting() -> None:
     assert rows["As published", "Algorithm 1, epsilon 1"][2:] == ("0.6000", "0.0158", "0.5700 (0)", "nothing")
     certified = rows["Certified", "Algorithm 1, epsilon 0.3"]
     assert certified[2:] == ("0.5000", "0.0158", "0.4700 (0)", "epsilon 0.3, against everybody")
-    marks = next(table for table in run_tables.tables(made) if table.name == "marks")
-    [rival] = [row for row in marks.rows if row[:2] == ("As published", "mPED2FL, epsilon 2")]
+    targets = next(table for table in run_tables.tables(made) if table.name == "targets")
+    [rival] = [row for row in targets.rows if row[:2] == ("As published", "mPED2FL, epsilon 2")]
     assert rival[2:4] == ("100 / 400", "never")
 
 

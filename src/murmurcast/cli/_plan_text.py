@@ -31,7 +31,7 @@ def show(
         show_collusion(console, plan, collusion, "nominal" if why_nominal else "certified")
     for members, linear in linears.items():
         _show_linear(console, plan, members, linear)
-    plan_text.show_cautions(console, plan, warned)
+    plan_text.show_warnings(console, plan, warned)
 
 
 def _show_linear(console: Console, plan: "Plan", members: tuple[int, ...], linear: "Linear") -> None:

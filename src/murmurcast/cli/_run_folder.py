@@ -22,7 +22,7 @@ def experiment_file(path: Path, otherwise: str) -> Path:
         return path
     if not (path / EXPERIMENT).is_file():
         raise Error(
-            f"{path} holds no {EXPERIMENT}: it is no run of an experiment file",
+            f"{path} holds no {EXPERIMENT}: it is not a run of an experiment file",
             hint=f"name the folder of a run that murmurcast run made; where it was made in Python, {otherwise}",
         )
     if not (path / EXPERIMENT).read_bytes().strip():

@@ -84,13 +84,13 @@ def compare(asked: Asked) -> None:
 
 
 def _require_sense(asked: Asked) -> None:
-    """Before anything is read: options that fit together, and a place for the figure."""
+    """Before anything is read: options that fit together, and a place for the plot."""
     if asked.form is not None and asked.as_json:
         raise Error(f"--json and --format {asked.form} are two formats", hint="leave one of them out")
     if asked.figure is not None:
         require_figure(asked.figure)
     if asked.against is not None and (asked.figure is None or not _is_one_sweep(asked)):
-        raise Error("--against is about the figure of one sweep", hint="name one sweep, and a file with --figure")
+        raise Error("--against is about the plot of one sweep", hint="name one sweep, and a file with --figure")
 
 
 def _is_one_sweep(asked: Asked) -> bool:

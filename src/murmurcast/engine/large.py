@@ -34,7 +34,7 @@ from murmurcast.problems.base import Problem
 from murmurcast.problems.trust import clips_as_proved
 
 FEWEST_NODES = 256  # from which on a sparse network goes in blocks
-_MOST_LINKS = 0.2  # of all pairs: from there on a matrix product is quicker
+_MAX_SHARE_OF_PAIRS = 0.2  # that are links: from there on a matrix product is quicker
 _BLOCK_BYTES = 4 * 2**20  # of one block's models, or of its lists of neighbours where these are longer
 _BYTES_PER_LINK = 8  # in such a list
 
@@ -88,7 +88,7 @@ def suits(algorithm: Algorithm, problem: Problem) -> bool:
     if why_not(algorithm):
         return False
     links = max(one.channel.gains.nnz for one in algorithm.rounds)  # type: ignore[attr-defined]
-    large = problem.nodes >= FEWEST_NODES and links < _MOST_LINKS * problem.nodes**2
+    large = problem.nodes >= FEWEST_NODES and links < _MAX_SHARE_OF_PAIRS * problem.nodes**2
     return large or jax.process_count() > 1
 
 

@@ -22,7 +22,7 @@ from murmurcast.network.stability import disagreements, exact_diffusion_radius
 from murmurcast.network.weights import Mixing, Z
 from murmurcast.planning.power.transmit_power import public_scale, sent_over_budget
 from murmurcast.planning.setup import Setup
-from murmurcast.planning.warnings import cautions, power_note
+from murmurcast.planning.warnings import power_note, warnings_of
 from murmurcast.privacy import amplification, coalitions, gaussian, linear, paper
 from murmurcast.privacy import certificate as certificates
 from murmurcast.privacy.certificate import Certificate
@@ -259,7 +259,7 @@ class Plan(Setup):
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """A line for each way this setting breaks."""
-        return cautions(self)
+        return warnings_of(self)
 
     @property
     def power_note(self) -> str:

@@ -23,7 +23,7 @@ _FEW = 100  # records or nodes: with fewer, or with an unknown number, delta is 
 _LINEAR_WORK = 2e9  # multiplications: a second or two
 
 
-def cautions(plan: "Plan") -> tuple[str, ...]:
+def warnings_of(plan: "Plan") -> tuple[str, ...]:
     """All that apply, in the order of a plan's making."""
     checks = (
         _corner_alpha,

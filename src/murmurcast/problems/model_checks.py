@@ -14,8 +14,8 @@ from murmurcast.problems.per_example import Example, Loss, Predict
 
 # Primitives by which a loss could see examples together: what leaves the compiled program, and what is done otherwise
 # with many examples than with one.
-_TOGETHER = {"pure_callback": "calls back into Python", "io_callback": "calls back into Python"}
-_TOGETHER |= {"custom_vmap_call": "has a batching rule of its own"}
+_REFUSED_PRIMITIVES = {"pure_callback": "calls back into Python", "io_callback": "calls back into Python"}
+_REFUSED_PRIMITIVES |= {"custom_vmap_call": "has a batching rule of its own"}
 _SAME = 1e-4  # relative: what the order of sums may change
 
 
@@ -122,7 +122,7 @@ def _way_out(problem: Exception) -> str:
 def _require_apart(loss: Loss, parameters: Parameters, example: Example) -> None:
     """A loss has no operation by which it could remember, pass on or mix examples."""
     used = primitives(loss, parameters, example)
-    for name, words in _TOGETHER.items():
+    for name, words in _REFUSED_PRIMITIVES.items():
         if name in used:
             raise Error(
                 f"the loss {words} ({name}), where examples could be seen together",

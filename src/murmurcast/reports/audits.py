@@ -114,7 +114,7 @@ def _row(attack: Attack) -> Row:
 
 
 def _curves(audit: Audit) -> Section:
-    """How often an alarm is right, at every rate of false ones."""
+    """The true-positive rate at every false-positive rate."""
     figure = go.Figure()
     rates = np.array(CURVE)
     shown = audit.strongest
@@ -138,7 +138,7 @@ def _curves(audit: Audit) -> Section:
         "canaries are left, at the lower left; the bounds in the table allow for chance, the curves do not. "
         f"Rates of 0 are not drawn.{_same_curves(audit)}"
     )
-    return Section("Alarms, right and wrong", (Chart(figure, caption, "chart-alarms"),))
+    return Section("True- and false-positive rates", (Chart(figure, caption, "chart-alarms"),))
 
 
 def _same_curves(audit: Audit) -> str:

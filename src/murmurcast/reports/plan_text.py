@@ -25,7 +25,7 @@ def text_of(plan: "Plan", why_nominal: str) -> str:
     kept = io.StringIO()
     console = Console(file=kept, width=_WIDTH, highlight=False, color_system=None)
     show_numbers(console, plan, why_nominal)
-    show_cautions(console, plan)
+    show_warnings(console, plan)
     return kept.getvalue().rstrip("\n")
 
 
@@ -47,7 +47,7 @@ def show_numbers(console: Console, plan: "Plan", why_nominal: str) -> None:
         console.print(f"[bold]Means[/bold]    {text_tables.plain(means)}", soft_wrap=True)
 
 
-def show_cautions(console: Console, plan: "Plan", warned: tuple[str, ...] = ()) -> None:
+def show_warnings(console: Console, plan: "Plan", warned: tuple[str, ...] = ()) -> None:
     """Prints what power is held against, and all warnings: `warned` first, then the plan's own."""
     if plan.power_note:
         console.print(f"[bold]Power[/bold]    {text_tables.plain(plan.power_note)}.")

@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from murmurcast.runs.sweep import Sweep
 
 _MODEL, _NOISE, _LINK, _INK = "#1f6f8b", "#f2b705", "#8a8f98", "#20242b"
-_COURSES, _DASHES = (_MODEL, "#d1495b", _INK, "#3a7d44", "#7b4b94", "#c77d0a"), ("-", "--", ":")
+_CURVE_COLOURS, _DASHES = (_MODEL, "#d1495b", _INK, "#3a7d44", "#7b4b94", "#c77d0a"), ("-", "--", ":")
 _LABELLED_UP_TO, _BARS_UP_TO, _MATRIX_UP_TO = 12, 120, 500  # nodes
 _LABELS_WRITTEN = 24  # of a data set
 FORMATS = (".png", ".pdf", ".svg")
 
 
 def require_format(path: Path) -> None:
-    """The file's ending is one a figure can have."""
+    """The file's ending is one a plot can have."""
     if path.suffix not in FORMATS:
-        raise Error(f"{path} is not a figure's name", hint=f"end it in one of {', '.join(FORMATS)}")
+        raise Error(f"{path} is not a plot's name", hint=f"end it in one of {', '.join(FORMATS)}")
 
 
 def plan_figure(plan: "Plan") -> Figure:
@@ -102,7 +102,7 @@ def curves_figure(runs: "Sequence[Result]", metric: str, against: "Sequence[Agai
     chosen = tuple(against or dict.fromkeys(("epoch", "channel_uses", *cost_axes.shown(runs))))
     columns = 2 if len(chosen) == 4 else len(chosen)
     rows = -(-len(chosen) // columns)
-    aside = 2.2 if len(runs) > len(_COURSES) else 0.0  # for the legend
+    aside = 2.2 if len(runs) > len(_CURVE_COLOURS) else 0.0  # for the legend
     height = max(3.6 * rows + 0.6, 0.6 + 0.19 * len(runs))
     figure = Drawn(figsize=(5.25 * columns + aside, height), layout="constrained")
     axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
@@ -126,7 +126,7 @@ def _draw_curves(axes: Axes, runs: "Sequence[Result]", metric: str, against: "Ag
         spread = spread_over_seeds(by_seed) if len(by_seed) > 1 else np.zeros_like(mean)
         axes.plot(at, mean, color=colour, linestyle=dashes, linewidth=1.6, label=str(index))
         # Bands of many runs would cover each other, and all curves.
-        alpha = 0.18 if len(runs) <= len(_COURSES) else 0.4 / len(runs)
+        alpha = 0.18 if len(runs) <= len(_CURVE_COLOURS) else 0.4 / len(runs)
         axes.fill_between(at, mean - spread, mean + spread, color=colour, alpha=alpha, linewidth=0)
     if cost_axes.is_logarithmic(runs, against):
         axes.set_xscale("log")
@@ -138,8 +138,8 @@ def _draw_curves(axes: Axes, runs: "Sequence[Result]", metric: str, against: "Ag
 
 def _looks(runs: "Sequence[Result]") -> list[tuple[str, Any]]:
     """Colour and dashes: of few runs each has a colour; of more, hue says the algorithm, and shade the budget."""
-    if len(runs) <= len(_COURSES):
-        return [(_COURSES[index], _DASHES[index % len(_DASHES)]) for index in range(len(runs))]
+    if len(runs) <= len(_CURVE_COLOURS):
+        return [(_CURVE_COLOURS[index], _DASHES[index % len(_DASHES)]) for index in range(len(runs))]
     return [(one.light, sweep_plots.DASHES[one.dash]) for one in palette.of_runs(runs)]
 
 
@@ -156,7 +156,7 @@ def sweep_figure(sweep: "Sweep", metric: str | None = None, against: str | None 
 
 def _add_names(figure: Figure, axes: Axes, runs: "Sequence[Result]") -> None:
     """Written in afterwards: a name of a label may not begin with "_", and what stands between "$" is a formula."""
-    if len(runs) <= len(_COURSES):
+    if len(runs) <= len(_CURVE_COLOURS):
         legend = axes.legend(frameon=False)
     else:
         legend = figure.legend(

@@ -124,7 +124,7 @@ def _chapter(chapter: Chapter, figures: Path) -> Section:
 
 
 def _printed(chapter: Chapter, figures: Path) -> Section:
-    return Section("Figures for print", (*_pictures(chapter, figures), *map(_table, chapter.tables[1:])))
+    return Section("Plots for print", (*_pictures(chapter, figures), *map(_table, chapter.tables[1:])))
 
 
 def _settings(runs: Sequence[Run]) -> Section:

@@ -68,7 +68,7 @@ def find(runs: Sequence[Run], group: Group, algorithm: str, epsilon: float) -> R
 
 def tables(runs: Sequence[Run]) -> list[Table]:
     """Where all runs ended, how soon they reached given accuracies, and how loudly they sent."""
-    return [summary(runs), _marks(runs), _power(runs)]
+    return [summary(runs), _targets(runs), _power(runs)]
 
 
 def summary(runs: Sequence[Run]) -> Table:
@@ -103,15 +103,16 @@ def _promised(run: Run) -> str:
     return f"epsilon {at_most(privacy['epsilon'], 3)}, {privacy['caveat'] or 'against everybody'}"
 
 
-def _marks(runs: Sequence[Run]) -> Table:
+def _targets(runs: Sequence[Run]) -> Table:
     rows = []
     for run in runs:
-        marks = [compare(run.result, metric=metric_of(run.setting.group), target=target).rows[0] for target in TARGETS]
-        reached = ("never" if row.epochs is None else f"{row.epochs} / {row.channel_uses}" for row in marks)
+        metric = metric_of(run.setting.group)
+        targets = [compare(run.result, metric=metric, target=target).rows[0] for target in TARGETS]
+        reached = ("never" if row.epochs is None else f"{row.epochs} / {row.channel_uses}" for row in targets)
         rows.append((GROUP_NAMES[run.setting.group], run.setting.label, *reached))
     headings = ("setting", "run", *(f"to {target:g}" for target in TARGETS))
     return Table(
-        "marks", "Epochs / channel uses to reach an accuracy", headings, tuple(rows), "At the evaluated epochs."
+        "targets", "Epochs / channel uses to reach an accuracy", headings, tuple(rows), "At the evaluated epochs."
     )
 
 
