@@ -221,6 +221,7 @@ def test_ctrl_c_keeps_a_checkpoint(stopped: subprocess.CompletedProcess[str], pl
     ("words", "message"),
     [
         (("--processes", "0"), "--processes is 0"),
+        (("--processes", "100000"), "--processes is 100000, and the memory of this machine has room for"),
         (("--processes", "2", "--process-id", "0", "--num-processes", "2", "--coordinator", "a:1"), "starts all"),
         (("--process-id", "0"), "--coordinator and --num-processes are missing"),
         (("--coordinator", "nowhere", "--process-id", "0", "--num-processes", "2"), "--coordinator is"),

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from murmurcast.problems.base import Problem
     from murmurcast.runs.result import Outcome
 
+_BYTES_OF_A_PROCESS = 3 * 2**27  # with Python, JAX and a small set of data; less than any that trains has
+
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
@@ -103,9 +105,22 @@ def _start_processes(asked: Asked, member: Membership | None) -> None:
     if member is not None:
         code = _processes.run_one(member, _words(asked), folder)
     else:
+        _require_room_for(asked.processes or 1)
         code = _processes.run_on_this_machine(asked.processes or 1, _words(asked), asked.connect_within, folder)
     if code:
         raise typer.Exit(code)
+
+
+def _require_room_for(processes: int) -> None:
+    """They find out that nodes are too few for them only once all are there, and by then the machine may be full."""
+    from murmurcast.runs.free_memory import free_memory
+
+    most = max(1, free_memory() // _BYTES_OF_A_PROCESS)
+    if processes > most:
+        raise Error(
+            f"--processes is {processes}, and the memory of this machine has room for {most}",
+            hint="start as many as there are cores: more are no quicker",
+        )
 
 
 def _words(asked: Asked) -> list[str]:
