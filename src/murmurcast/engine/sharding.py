@@ -1,7 +1,8 @@
 """How the work is spread over devices: by nodes, or by seeds where the whole problem is small.
 
 Arrays are [nodes, seeds, ...]. Both axes are filled up to a multiple of the number of devices. `put`, `take` and
-`exchange` are the only ways between host and devices and between shards.
+`exchange` are the only ways of a compiled run between host and devices and between shards. Large networks lie in arrays
+of the host (`large.py`), and processes reach each other through their `Team`.
 """
 
 import contextlib
