@@ -145,13 +145,15 @@ speed_mps = 1.0
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rounds", ["1", "2"])
 @pytest.mark.parametrize("fading", ["none", "jakes"])
-def test_over_a_radio_too(fading: str, tmp_path: Path) -> None:
+def test_over_a_radio_too(fading: str, rounds: str, tmp_path: Path) -> None:
     text = RADIO.format(fading=fading, z="mean" if fading == "jakes" else "perron")
     (tmp_path / "radio.toml").write_text(text if fading == "jakes" else text.replace("speed_mps = 1.0\n", ""))
-    alone = finished(tmp_path, "alone", file="radio.toml")
+    words = ("--set", f"schedule.rounds={rounds}")
+    alone = finished(tmp_path, "alone", *words, file="radio.toml")
     for processes in ("2", "3"):
-        same(finished(tmp_path, processes, "--processes", processes, file="radio.toml"), alone)
+        same(finished(tmp_path, processes, *words, "--processes", processes, file="radio.toml"), alone)
 
 
 @contextlib.contextmanager
