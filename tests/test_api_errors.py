@@ -12,6 +12,7 @@ import pytest
 
 import murmurcast as mc
 from tests.conftest import asymmetric_network, changed
+from tests.experiments.sweeps import tiny
 
 NODES, EPOCHS, DIM = 5, 8, 40
 
@@ -239,6 +240,31 @@ def test_a_missing_file_is_looked_for_in_a_folder_that_is_named(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     refused(lambda: mc.datasets.load("none.csv"), "none.csv does not exist", f"current folder, {tmp_path}")
+
+
+@pytest.mark.parametrize(
+    ("grid", "ranges", "words", "way_out"),
+    [
+        ({"privacy.epsilon": 3}, {}, "no values of privacy.epsilon: 3 is not a list", "[1, 2]"),
+        ({"algorithm.name": "dp-dsgd"}, {}, "'dp-dsgd' is not a list", "[1, 2]"),
+        ({"privacy.epsilon": [object()]}, {}, "a value of privacy.epsilon of type object", "numbers, words"),
+        ({3: [1]}, {}, "3 is not a dotted key", "privacy.epsilon"),
+        ([1.0], {}, "list is given, expected a dict", "privacy.epsilon"),
+        (None, {"schedule.step": (0.1,)}, r"the range of schedule.step is \(0.1,\)", "(low, high)"),
+        (None, {"schedule.step": ("a", "b")}, "expected two numbers", "(low, high)"),
+        (None, {"schedule.step": 3}, "the range of schedule.step is 3", "(low, high)"),
+        (None, [0.1, 1.0], "list is given, expected a dict", "schedule.step"),
+    ],
+)
+def test_what_a_sweep_cannot_vary(grid: Any, ranges: Any, words: str, way_out: str, tmp_path: Path) -> None:
+    options = mc.SweepOptions(ranges=ranges, random=2 if ranges else None, folder=tmp_path / "sweep")
+    refused(lambda: mc.sweep(tiny(), grid, options), words, way_out)
+    assert not (tmp_path / "sweep").exists()
+
+
+@pytest.mark.parametrize("given", [mc.progress, lambda: None, lambda: 3])
+def test_whom_a_sweep_cannot_tell(given: Callable[[], Any]) -> None:
+    refused(lambda: mc.SweepOptions(on_change=given()), "on_change is ", "with mc.progress() as bar:")
 
 
 @pytest.mark.parametrize("noise", ["auto", 10.0])

@@ -193,6 +193,14 @@ def node_names(nodes: int, names: Iterable[object]) -> tuple[str, ...]:
     return given
 
 
+def unmasked(**values: object) -> None:
+    """No entry is masked: NumPy drops masks on the way, and shows what they hide."""
+    for name, value in values.items():
+        parts = value if isinstance(value, list | tuple) else (value,)
+        if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
+            raise Error(f"{name} has masked entries", hint="remove or fill in such examples first")
+
+
 def frozen(array: FloatArray) -> FloatArray:
     """The same array, no longer writable."""
     array.flags.writeable = False

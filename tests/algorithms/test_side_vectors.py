@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import murmurcast as mc
-from murmurcast.algorithms import registry
+from murmurcast.algorithms import registry, side_vectors
 from murmurcast.algorithms.side_vectors import setup_numbers, setup_uses
+from murmurcast.network import stability
 from murmurcast.network.balanced import balanced_mixing
+from murmurcast.network.weights import mixing_rate
 from tests.algorithms.networks import NODES, two_way
 
 
@@ -55,3 +57,23 @@ def test_a_use_carries_as_many_numbers_as_a_model_has(dim: int) -> None:
     method = registry.find("frost")
     uses = setup_uses(method, made("frost"), dim)
     assert uses == pytest.approx(numbers("frost") / dim)
+
+
+@pytest.mark.parametrize("name", ["row-stochastic", "subgradient-push"])
+def test_rounds_of_a_large_network_are_those_of_all_eigenvalues(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    setup = mc.Setup(
+        network=mc.topologies.random_regular(90, 6, seed=2),
+        problem=mc.ClippedGradients(clip=0.5),
+        budget=mc.Budget(epsilon=1.0),
+        schedule=mc.Schedule(epochs=400, step=0.1),
+    )
+    method, algorithm = registry.find(name), registry.find(name).make(setup)
+    with monkeypatch.context() as patched:
+        patched.setattr(side_vectors, "rate_alone", lambda weights: mixing_rate(weights).rate)
+        before = setup_numbers(method, algorithm)
+    monkeypatch.setattr(stability, "_EXACT_UP_TO", 70)
+    for solver in ("eig", "eigvals", "cond"):
+        monkeypatch.setattr(np.linalg, solver, None)
+    assert setup_numbers(method, algorithm) == before
+    assert before is not None
+    assert 1 < before / (90 if name == "row-stochastic" else 1) < 400

@@ -130,6 +130,7 @@ SAMPLED_EDITS: dict[str, Edit] = {
     "a plain law": with_attributes(law="gaussian"),
     "epsilon lowered": scaled("promised_epsilon", 0.9),
     "epsilon dropped": lambda ledger: ledger.drop_vars("promised_epsilon"),
+    "best guess lowered": scaled("promised_best_guess", 0.9),
 }
 
 

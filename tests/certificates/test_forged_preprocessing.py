@@ -18,6 +18,7 @@ from murmurcast.errors import Altered
 from murmurcast.experiments.certify import certify as certify_with_experiment
 from murmurcast.experiments.rebuild import Rebuilder
 from murmurcast.privacy import conversion
+from murmurcast.privacy.best_guess import of_releases
 from murmurcast.runs.result import Result
 from tests import commands
 from tests.certificates.ledger_edits import caught, with_attributes, without_attribute
@@ -75,7 +76,9 @@ def forged(run: Result, edit: Edit) -> Result:
     method: Any = registry.find(str(ledger.attrs["algorithm"]))
     (releases,) = (conversion.after(mu_before(tables), part) for part in method.account(tables))
     costs = conversion.epsilon_of(releases, float(ledger.attrs["delta"]))
-    ledger = ledger.assign(promised_mu=("node", conversion.mu_of(releases)), promised_epsilon=("node", costs))
+    promised = {"promised_mu": conversion.mu_of(releases), "promised_epsilon": costs}
+    promised["promised_best_guess"] = of_releases(releases, float(ledger.attrs["delta"]))
+    ledger = ledger.assign({name: ("node", values) for name, values in promised.items()})
     privacy = run.info["privacy"] | {"epsilon": float(costs.max())}
     return replace(run, ledger=ledger, info=run.info | {"privacy": privacy})
 

@@ -4,12 +4,18 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from murmurcast.cli import _processes
+from murmurcast.cli.run import Asked, _start_processes
+from murmurcast.engine.membership import Membership
+from murmurcast.errors import Error
 from murmurcast.runs.result import load_run
+from murmurcast.runs.sweep import Manifest, write_manifest
 from tests import commands
 from tests.experiments.sweeps import TINY, assert_same, written
 
@@ -89,6 +95,16 @@ def test_compare_and_report_take_a_sweep(swept: tuple[Path, str]) -> None:
 
 
 @pytest.mark.slow
+def test_a_metric_that_no_run_has_hides_nothing(swept: tuple[Path, str]) -> None:
+    folder, shown = swept
+    done = commands.run("sweep", "tiny.toml", *GRID, "--metric", "foo", "--figure", "foo.png", cwd=folder)
+    assert done.returncode == 2
+    assert done.stdout == shown
+    assert '"foo" is not a metric of all runs' in done.stderr
+    assert not (folder / "foo.png").exists()
+
+
+@pytest.mark.slow
 def test_bad_input_of_compare_is_refused(swept: tuple[Path, str]) -> None:
     folder, _ = swept
     arguments = ("compare", "sweeps/tiny", "--figure", "e.png", "--against", "privacy.epsilom")
@@ -120,6 +136,48 @@ def test_refusals_say_what_is_wrong_and_keep_nothing(tmp_path: Path, words: tupl
     (tmp_path / "tiny.toml").write_text(TINY)
     assert said in commands.refused(commands.run("sweep", "tiny.toml", *words, cwd=tmp_path))
     assert not (tmp_path / "sweeps").exists()
+
+
+def test_a_run_does_not_train_into_a_sweeps_folder(tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    folder = tmp_path / "sweeps" / "tiny"
+    folder.mkdir(parents=True)
+    write_manifest(folder, Manifest((), (), (), {}))
+    (folder / "experiment.toml").write_text(TINY)
+    for words in ((), ("--resume",)):
+        done = commands.run("run", "tiny.toml", "--out", "sweeps/tiny", *words, cwd=tmp_path)
+        assert "sweeps/tiny holds a sweep" in commands.refused(done)
+
+
+def test_more_processes_than_nodes_are_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_processes, "run_on_this_machine", lambda *_: pytest.fail("something was started"))
+    for setting in ("run.seeds=2", "network={topology='ring', nodes=4}"):
+        with pytest.raises(Error, match="there are 5 processes for 4 nodes") as caught:
+            _start_processes(Asked(file=Path("tiny.toml"), processes=5, sets=[setting]), None)
+        assert caught.value.hint == "start at most 4: every process holds some node"
+
+
+def test_a_signal_while_processes_are_started_ends_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    def start(member: Membership, words: list[str], place: Path, cores: list[int]) -> _processes._Process:
+        del words, cores
+        command = [sys.executable, "-c", "input()"]
+        running = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        begun.append((running, place))
+        os.kill(os.getpid(), signal.SIGTERM)
+        return _processes._Process(member, running, place / "said", None)
+
+    monkeypatch.setattr(_processes, "_start", start)
+    before = signal.getsignal(signal.SIGTERM)
+    members = [Membership("127.0.0.1:1", rank, 3) for rank in range(3)]
+    assert _processes._watch(members, [[], [], []], tmp_path) == 130
+    ((running, place),) = begun
+    assert running.poll() is not None
+    assert not place.exists()
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 @pytest.mark.slow

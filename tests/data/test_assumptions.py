@@ -93,6 +93,7 @@ def test_every_fact_has_its_line() -> None:
             DataFacts("iid", "declared", 2),
         ),
         ({"name": "digits"}, "model", DataFacts("sorted", "built in", own_model=True)),
+        ({"name": "my.csv", "partition": {"column": "site"}}, "ridge", DataFacts("column", "values")),
     ],
 )
 def test_an_experiment_says_the_same_without_the_data(

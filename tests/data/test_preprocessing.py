@@ -1,10 +1,14 @@
 """Centring and whitening by released statistics: their noise, their rows, and what the test part goes by."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from murmurcast.data.base import Dataset
 from murmurcast.data.datasets import logistic
-from murmurcast.data.partition import Partition
+from murmurcast.data.partition import Partition, Sorted
 from murmurcast.data.preprocessing import (
     FirstReleases,
     numbers_released,
@@ -147,3 +151,28 @@ def test_it_is_done_once_and_counted() -> None:
     with pytest.raises(Error, match="rows"):
         made(shared(), rows="positive")
     assert found.dataset.optimum is None
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        lambda data: data.partition("iid", nodes=NODES),
+        lambda data: data.split(0.3),
+        lambda data: data.normalised(0.0, 2.0),
+        lambda data: data.with_features(["unit-norm"]),
+        lambda data: Partition(dataset=data, rule=Sorted(), rows=(np.arange(len(data.targets)),)),
+    ],
+    ids=["partition", "split", "normalised", "with_features", "by hand"],
+)
+def test_what_the_releases_cost_is_not_lost_by_starting_again(again: Callable[[Dataset], object]) -> None:
+    """Rows that cost something, in a partition with nothing in `first`, would be certified without that cost."""
+    partition = shared()
+    again(partition.dataset)
+    data = made(partition).dataset
+    for marked in (data, replace(data, name="other")):
+        with pytest.raises(Error, match="carries what that cost") as raised:
+            again(marked)
+        assert "partition first, then mc.preprocess" in raised.value.hint
+    with pytest.raises(Error, match="carries what that cost"):
+        replace(made(partition), first=None)
+    assert replace(made(partition), names=("a", "b", "c")).first is not None

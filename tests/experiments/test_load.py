@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from murmurcast.data.partition import Column
 from murmurcast.errors import Error
 from murmurcast.experiments import load as experiment_files
 from murmurcast.experiments.build import Experiment
@@ -116,6 +117,28 @@ def test_network_files_are_found_beside_the_experiment(tmp_path: Path) -> None:
     assert parse(text).build_network(tmp_path).links == 6
     with pytest.raises(Error, match="gives no gains"):
         parse(text.replace('gain = {kind = "rayleigh"}\n', "")).build_network(tmp_path)
+
+
+@pytest.mark.parametrize("text", ['{column = "site"}', '{kind = "column", column = "site"}'])
+def test_a_column_alone_says_that_it_shares_the_data_out(text: str) -> None:
+    experiment = parse(data__name="my.csv", data__partition=text)
+    assert experiment.data is not None
+    assert experiment.data.partition == Column(column="site")
+    assert experiment.values["data"]["partition"] == {"kind": "column", "column": "site"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{colum = "site"}', "names nothing known"),
+        ('{column = "site", per_node = 2}', "unknown key data.partition.per_node"),
+        ('{kind = "iid", column = "site"}', "unknown key data.partition.column"),
+        ("{column = 3}", "data.partition is 3"),
+    ],
+)
+def test_a_rule_that_is_no_column_does_not_become_one(text: str, message: str) -> None:
+    with pytest.raises(Error, match=message):
+        parse(data__name="my.csv", data__partition=text)
 
 
 def test_override_creates_sections_and_takes_bare_words() -> None:

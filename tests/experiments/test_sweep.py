@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import signal
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,9 @@ import xarray as xr
 import murmurcast as mc
 from murmurcast.errors import Error
 from murmurcast.experiments.load import with_changes
-from murmurcast.experiments.sweep_state import Status
+from murmurcast.experiments.sweep_state import Status, as_watch
 from murmurcast.experiments.sweep_task import Done, Failed, Task, run_task
+from murmurcast.runs.sweep import Manifest, point_of, write_manifest
 from tests.experiments.sweeps import GRID, NAMES, TINY, assert_same, tiny, written
 
 OWN_METHODS = '''
@@ -147,8 +150,6 @@ def test_data_that_has_changed_is_another_experiment(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_altered_run_is_reported_and_not_run_anew(swept: mc.Sweep, tmp_path: Path) -> None:
-    import shutil
-
     copy = tmp_path / "copy"
     shutil.copytree(swept.folder, copy)
     (copy / "runs" / NAMES[0] / "metrics.csv").write_text("0.99\n")
@@ -158,6 +159,49 @@ def test_an_altered_run_is_reported_and_not_run_anew(swept: mc.Sweep, tmp_path: 
     assert written(copy) == before
     with pytest.raises(Error, match=r"metrics\.csv is not what the run wrote"):
         mc.load_sweep(copy)
+    (copy / "runs" / NAMES[0] / "run.json").write_text("{}")
+    with pytest.raises(Error, match=r"run\.json is not of this version") as caught:
+        mc.load_sweep(copy)
+    assert f"remove {copy / 'runs' / NAMES[0]}: the command of the sweep" in caught.value.hint
+    shutil.rmtree(copy / "runs" / NAMES[0])  # as the hint says, and it is true
+    assert set(mc.load_sweep(copy).runs) == set(NAMES[1:])
+    assert set(mc.sweep(tiny(), GRID, mc.SweepOptions(folder=copy, workers=1)).runs) == set(NAMES)
+
+
+def test_a_folder_without_its_experiment_says_so(tmp_path: Path) -> None:
+    point = point_of({"privacy.epsilon": 1.0})
+    write_manifest(tmp_path, Manifest(("privacy.epsilon",), (point,), (), {}))
+    options = mc.SweepOptions(folder=tmp_path)
+    slips: list[Callable[[], mc.Sweep]] = [
+        lambda: mc.load_sweep(tmp_path),
+        lambda: mc.sweep(tiny(), {"privacy.epsilon": (1.0,)}, options),
+    ]
+    for slip in slips:
+        with pytest.raises(Error, match=r"experiment\.toml cannot be read: No such file") as caught:
+            slip()
+        assert caught.value.hint.startswith("restore it")
+
+
+def test_without_ray_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(Error, match="Ray is not installed"):
+        mc.sweep(tiny(), GRID, mc.SweepOptions(folder=tmp_path / "sweep", ray=True))
+    assert not (tmp_path / "sweep").exists()
+
+
+def test_a_bar_counts_points(capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[tuple[int, int, str | None]] = []
+
+    class Bar:
+        def counted(self, done: int, of: int, words: str | None = None) -> None:
+            seen.append((done, of, words))
+
+    points = {"a": Status("done"), "b": Status("running"), "c": Status("failed"), "d": Status()}
+    as_watch(mc.SweepOptions(on_change=Bar()).on_change)(points, 3.0)
+    assert seen == [(2, 4, "1 running, 1 failed")]
+    with mc.progress("sweeping") as bar:
+        as_watch(mc.SweepOptions(on_change=bar).on_change)(points, None)
+    assert capsys.readouterr().out == ""
 
 
 def workers_of_ours() -> list[int]:

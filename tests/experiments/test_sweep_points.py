@@ -9,11 +9,11 @@ import pytest
 
 import murmurcast as mc
 from murmurcast.errors import Error
-from murmurcast.experiments.load import with_changes
-from murmurcast.experiments.sweep import _at
-from murmurcast.experiments.sweep_points import Range, in_turns, parse_grid, parse_ranges, points
+from murmurcast.experiments.load import parse, with_changes
+from murmurcast.experiments.sweep import SweepOptions, _at, _job
+from murmurcast.experiments.sweep_points import Range, as_grid, as_ranges, in_turns, parse_grid, parse_ranges, points
 from murmurcast.runs.sweep import Point, point_of
-from tests.experiments.sweeps import tiny
+from tests.experiments.sweeps import TINY, tiny
 
 
 def test_values_are_toml_and_bare_words_are_strings() -> None:
@@ -120,6 +120,8 @@ def test_a_range_without_two_numbers_is_refused(words: str) -> None:
         ({"a.b": (1, 1)}, {}, None, "a.b twice"),
         ({"a.b": (1,)}, {"a.b": Range(0, 1)}, 2, "both in the grid"),
         ({"run.seeds": (1, 2)}, {}, None, "run.seeds is not varied"),
+        ({"sweep.seeds": (1, 2)}, {}, None, "sweep.seeds is not varied"),
+        ({}, {"sweep.random": Range(1, 2)}, 2, "sweep.random is not varied"),
         ({}, {"a.b": Range(0.0, 1.0)}, None, "no number of draws"),
         ({"a.b": (1,)}, {}, 3, "nothing to draw from"),
         ({}, {"a.b": Range(0.0, 1.0)}, 0, "random is 0"),
@@ -141,6 +143,46 @@ def test_a_key_is_given_once() -> None:
         parse_grid(["privacy.epsilon=1", "privacy.epsilon=2"])
     with pytest.raises(Error, match="given twice"):
         parse_ranges(["a.b=1:2", "a.b=1:3"])
+
+
+DRAWS = "[sweep]\nseed = 7\nrandom = 2\n[sweep.ranges]\nschedule.step = {low = 0.1, high = 0.4}\n"
+
+
+def test_a_seed_of_zero_overrides_the_files(tmp_path: Path) -> None:
+    experiment = parse((TINY + DRAWS).encode(), "tiny.toml")
+
+    def steps(seed: int | None) -> list[float]:
+        drawn = _job(experiment, {}, SweepOptions(seed=seed, folder=tmp_path), tmp_path).manifest.points
+        return [point.values["schedule.step"] for point in drawn]
+
+    assert steps(None) == steps(7)
+    expected = points({}, {"schedule.step": Range(0.1, 0.4)}, 2, 0)
+    assert steps(0) == [point.values["schedule.step"] for point in expected] != steps(7)
+
+
+def test_values_of_numpy_are_those_of_python() -> None:
+    assert as_grid({"a.b": np.arange(1, 3), "a.c": [np.float32(0.5)]}) == {"a.b": (1, 2), "a.c": (0.5,)}
+    assert as_ranges({"a.b": np.array([1, 4])})["a.b"].is_whole
+
+
+@pytest.mark.parametrize(
+    ("section", "said", "way_out"),
+    [
+        ("schedule.step = {low = 0.1}", "sweep.ranges.schedule.step.high is missing", "add it"),
+        ('schedule.step = {low = 0.1, high = "a"}', "sweep.ranges.schedule.step.high is a", "--example"),
+        ('schedule.step = {low = 0.1, high = 1, scal = "log"}', "sweep.ranges.schedule.step.scal", '"scale"'),
+    ],
+)
+def test_a_slip_in_a_range_of_the_file_is_named(section: str, said: str, way_out: str) -> None:
+    with pytest.raises(Error, match=said) as caught:
+        parse(f"{TINY}[sweep.ranges]\n{section}\n".encode(), "tiny.toml")
+    assert way_out in caught.value.hint
+
+
+def test_known_keys_are_those_of_the_file() -> None:
+    with pytest.raises(Error, match=r"unknown key data\.partition\.quux") as caught:
+        parse(TINY.encode(), "tiny.toml", {"data.partition": '{kind = "shards", quux = 1}'})
+    assert caught.value.hint == "known here: kind, per_node"
 
 
 def test_channel_uses_and_travel_are_settled_at_every_point() -> None:

@@ -1,16 +1,22 @@
 """Whether exact diffusion settles: the check beforehand, and what a run on such weights does."""
 
+from typing import NoReturn
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from scipy.sparse.linalg import ArpackNoConvergence
 
 import murmurcast as mc
 from murmurcast.algorithms import exact_diffusion as diffusion
 from murmurcast.algorithms.base import Algorithm
+from murmurcast.network import stability
 from murmurcast.network.balanced import balanced_mixing
+from murmurcast.network.gains import Constant
 from murmurcast.network.link_weights import metropolis_weights
-from murmurcast.network.stability import exact_diffusion_radius
+from murmurcast.network.stability import disagreements, exact_diffusion_radius
+from murmurcast.network.weights import column_mixing, mixing, mixing_rate
 from tests.algorithms.paths import LocalWork, follow, no_draws
 from tests.conftest import asymmetric_network
 
@@ -121,3 +127,70 @@ def test_keeping_more_of_the_own_model_is_stable_sooner() -> None:
     assert radii[0] > 1.01
     assert radii[2] == pytest.approx(1, abs=2e-3)
     assert radii[0] != pytest.approx(radii[1], abs=1e-4)
+
+
+@pytest.fixture
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks of over 70 nodes go as those of over 300 do."""
+    monkeypatch.setattr(stability, "_EXACT_UP_TO", 70)
+
+
+def large_network(seed: int) -> mc.Network:
+    return mc.topologies.random_regular(90, 4 + 2 * seed, seed=seed)
+
+
+def uneven_weights(network: mc.Network) -> csr_array:
+    alpha = np.random.default_rng(5).uniform(0.05, 0.95, network.nodes)
+    return mixing(network, alpha, network.max_degree + 1).weights
+
+
+def without_all_eigenvalues(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_: object) -> NoReturn:
+        raise AssertionError("all eigenvalues were asked for")
+
+    for name in ("eig", "eigvals"):
+        monkeypatch.setattr(np.linalg, name, forbidden)
+
+
+@pytest.mark.usefixtures("few_are_many")
+@pytest.mark.parametrize("seed", range(3))
+def test_the_rate_alone_is_that_of_all_eigenvalues(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = uneven_weights(large_network(seed))
+    columns = csr_array(column_mixing(large_network(seed)).weights.T)
+    expected = [np.abs(disagreements(one)).max() for one in (weights, columns)]
+    without_all_eigenvalues(monkeypatch)
+    rates = [stability.rate_alone(one) for one in (weights, columns)]
+    np.testing.assert_allclose(rates, expected, rtol=1e-12)
+    assert stability.rate_alone(weights) == rates[0]  # the same bits again
+
+
+def test_slow_and_symmetric_networks_have_their_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All in all links: nothing is left. A ring of equal gains: 1 - (2/3)(1 - cos(2 pi/n)), twice."""
+    equal = Constant()
+    everybody = mixing(mc.topologies.complete(320, gain=equal), np.full(320, 0.5), 320).weights
+    assert stability.rate_alone(everybody) < 1e-12
+    without_all_eigenvalues(monkeypatch)
+    ring = mixing(mc.topologies.ring(600, gain=equal), np.full(600, 0.5), 3).weights
+    assert stability.rate_alone(ring) == pytest.approx(1 - 2 / 3 * (1 - np.cos(2 * np.pi / 600)), abs=1e-12)
+
+
+def test_a_small_network_has_the_very_rate_of_before() -> None:
+    weights = uneven_weights(asymmetric_network(3, 12))
+    assert stability.rate_alone(weights) == mixing_rate(weights).rate
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_where_the_iteration_does_not_end_all_eigenvalues_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = uneven_weights(large_network(0))
+
+    def in_vain(*_: object, **__: object) -> NoReturn:
+        raise ArpackNoConvergence("no convergence", np.zeros(0), np.zeros((0, 0)))
+
+    monkeypatch.setattr(stability, "eigs", in_vain)
+    assert stability.rate_alone(weights) == np.abs(disagreements(weights)).max()
+
+
+def test_large_periodic_weights_have_no_rate() -> None:
+    ring = mc.topologies.ring(400, gain=Constant())
+    with pytest.raises(mc.Error, match="periodic"):
+        stability.rate_alone(mixing(ring, np.full(400, 0.5), 2).weights)

@@ -88,3 +88,10 @@ def test_a_split_for_given_noise_and_a_tier_that_needs_a_whole_gradient_are_refu
         mc.mped2fl(planned(of))
     with pytest.raises(mc.Error, match="public mixed point"):
         mc.power_controlled(planned(of), gradient_at="own")
+
+
+def test_a_delta_that_room_would_use_up_is_refused() -> None:
+    """There is room for all who join but for a probability that such a delta would notice: noise would be endless."""
+    with pytest.raises(mc.Error, match="leaves nothing for steps") as raised:
+        planned(problem(sampling="poisson"), delta=1e-17, epochs=3)
+    assert "raise delta" in raised.value.hint

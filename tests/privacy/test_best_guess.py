@@ -7,7 +7,8 @@ import pytest
 
 from murmurcast.errors import Error
 from murmurcast.privacy import best_guess, gaussian
-from murmurcast.privacy.conversion import Curve, curve
+from murmurcast.privacy.conversion import Curve, curve, epsilon_of, mu_of
+from murmurcast.privacy.releases import Law, Releases
 
 
 def test_a_gaussian_mechanism_is_guessed_as_often_as_the_formula_says() -> None:
@@ -45,6 +46,23 @@ def test_noise_on_a_grid_goes_by_its_own_bound() -> None:
     assert float(best_guess.best_guess(1.0, Curve(), 1e-5)) == float(best_guess.of_mu(1.0))
     by_bound = best_guess.of_epsilon(grid.epsilon(1.0, 1e-5), 1e-5)
     assert float(best_guess.best_guess(1.0, grid, 1e-5)) == float(by_bound) > float(best_guess.of_mu(1.0))
+
+
+def test_coins_leave_less_to_be_guessed_than_epsilon_or_mu_alone() -> None:
+    """At the same epsilon hardly more than without coins, where the noise of an epoch is large."""
+    sampled = Releases(Law("sampled gaussian", rates=(0.1,)), np.full((12, 1), 0.8), "everybody")
+    (chance,) = best_guess.of_releases(sampled, 1e-5)
+    (epsilon,) = epsilon_of(sampled, 1e-5)
+    plain = float(best_guess.of_mu(gaussian.mu(epsilon, 1e-5)))
+    assert plain * 0.98 < chance < plain * 1.02
+    assert chance < float(best_guess.of_epsilon(epsilon, 1e-5)) - 0.1
+    assert chance < float(best_guess.of_mu(mu_of(sampled)[0])) - 0.2
+
+
+def test_where_nothing_hides_them_every_guess_may_be_right() -> None:
+    bare = Releases(Law("sampled gaussian", rates=(0.1, 0.1)), np.array([[np.inf, 0.5]]), "everybody")
+    first, second = best_guess.of_releases(bare, 1e-5)
+    assert first == 1 > second > 0.5
 
 
 def test_the_words_name_the_unit_and_round_up() -> None:

@@ -33,3 +33,11 @@ def algorithm(name: str) -> Algorithm:
 def example(name: str, seeds: int = 2, called: str | None = None) -> mc.Result:
     """The run of an algorithm, by the name of its factory."""
     return mc.run(algorithm(name), problem(), seeds=range(seeds), options=mc.RunOptions(name=called))
+
+
+def sampled(run: mc.Result, *nodes: int) -> mc.Result:
+    """The same run as if only these nodes had been evaluated."""
+    of_all = ["sent_power", "loudest"]
+    sent = run.metrics[of_all].rename(node="sender").assign_coords(sender=range(run.metrics.sizes["node"]))
+    metrics = run.metrics.drop_vars(of_all).isel(node=list(nodes)).merge(sent)
+    return mc.Result(**vars(run) | {"metrics": metrics})

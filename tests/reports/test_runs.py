@@ -13,7 +13,7 @@ import murmurcast as mc
 from murmurcast.privacy import best_guess, gaussian
 from murmurcast.privacy.rounding import at_most, percent_at_most
 from murmurcast.reports.runs import page_of
-from tests.reports.examples import NODES, example
+from tests.reports.examples import NODES, example, sampled
 from tests.reports.test_charts import large
 
 EVERY = ("power_controlled", "mped2fl", "noiseless", "central_dp", "local_only")
@@ -161,6 +161,17 @@ def test_of_a_large_network_the_worst_nodes_are_listed() -> None:
     assert len(rows) == 50
     assert "The 50 nodes of 2000" in text
     assert len(text) < 2_000_000
+
+
+def test_a_sample_of_nodes_is_said_wherever_it_is_shown() -> None:
+    run = example("power_controlled")
+    text, sentence = body(sampled(run, 1, 4)), f"Metrics are of a public sample of 2 of {NODES} nodes."
+    for title in ("Nodes", "Own models", "At the end, published distance"):
+        assert [row[0] for row in table(text, title)[1]]
+        assert sentence in text.split(f"<caption>{title}</caption>")[1].split("<caption>")[0], title
+    assert [row[0][0] for row in table(text, "Nodes")[1]] == ["1", "4"]
+    assert sentence in words(text).split("Choose in the legend")[1].split("against epochs")[0]
+    assert "public sample" not in body(run)
 
 
 def test_the_same_runs_make_the_same_page() -> None:

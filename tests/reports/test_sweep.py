@@ -13,6 +13,7 @@ from murmurcast.reports import sweep as page
 from murmurcast.reports import sweep_table
 from murmurcast.reports.plots import save, sweep_figure
 from murmurcast.reports.sweep_lines import default_axis, view
+from tests.reports.examples import sampled
 from tests.reports.sweeps import sweep, with_failure
 
 METRIC = "published_loss"
@@ -172,3 +173,13 @@ def test_the_data_set_is_a_grid_with_gaps() -> None:
     assert np.isnan(gap["published_loss"]).all()
     assert not np.isnan(found.data["published_loss"].sel({"privacy.epsilon": 2.0})).any()
     assert len(found.to_frame()) == 5 * 3
+
+
+def test_a_sample_of_nodes_is_said_below_the_tables() -> None:
+    small = sweep(epsilons=(2.0,))
+    large = mc.Sweep(**vars(small) | {"runs": {name: sampled(run, 1, 3) for name, run in small.runs.items()}})
+    line = "etrics are of a public sample of 2 of 4 nodes"
+    assert sweep_table.note(large) == f"{sweep_table.NOTE}\nm{line}"
+    assert all(f"M{line}." in shown.note for shown in page.tables(large))
+    assert sweep_table.note(small) == sweep_table.NOTE
+    assert not any("sample" in shown.note for shown in page.tables(small))

@@ -110,3 +110,9 @@ def test_settings_on_features_are_certified_and_preprocessed() -> None:
         assert (privacy.centring, privacy.whitening, privacy.unit) == (0.02, 0.10, "record")
         assert (schedule.epochs, schedule.step) == (12, FEATURE_STEPS[setting.epsilon])
         assert setting.label.endswith(f"on features, epsilon {setting.epsilon:g}")
+
+
+def test_settings_are_public_only_where_the_set_of_their_choice_is_not_learnt_from() -> None:
+    for case in further.cases():
+        on_its_own = case.experiment.data is not None and case.experiment.data.name == "fashion-mnist"
+        assert (case.experiment.privacy.settings_chosen == "on public data") is not on_its_own

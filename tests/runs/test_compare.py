@@ -33,6 +33,7 @@ def made(
     info = {
         "name": name,
         "algorithm": "power-controlled",
+        "problem": {"nodes": nodes},
         "privacy": {
             "epsilon": epsilon,
             "delta": 1e-5,
@@ -277,3 +278,31 @@ def test_a_frame_of_too_many_rows_has_means_over_nodes(monkeypatch: pytest.Monke
     frame = made(own_accuracy=ACCURACY).to_frame()
     assert "node" not in frame
     assert frame.set_index(["seed", "epoch"]).loc[(0, 30), "own_accuracy"] == pytest.approx(0.8)
+
+
+def of_a_sample(nodes: list[int], of: int, name: str = "large") -> Result:
+    """A run whose two columns of metrics are of two nodes of many."""
+    run = made(name, own_accuracy=ACCURACY)
+    return Result(
+        **vars(run) | {"metrics": run.metrics.assign_coords(node=nodes), "info": run.info | {"problem": {"nodes": of}}}
+    )
+
+
+def test_of_a_sample_the_worst_node_has_its_own_number() -> None:
+    compared = compare(of_a_sample([7, 1009], 1100))
+    assert compared.rows[0].worst_node == 7
+    assert "0.6000 (7)" in compared.cells[0]
+
+
+def test_a_sample_is_said_once_for_all_or_with_the_runs_that_it_is_of() -> None:
+    large, small = of_a_sample([7, 1009], 1100), made(own_accuracy=ACCURACY)
+    words = "are of a public sample of 2 of 1100 nodes"
+    assert compare(large, large).notes[-1] == f"metrics {words}"
+    assert compare(small, large).notes[-1] == f"metrics of large {words}"
+    assert not any("sample" in line for line in compare(small, small).notes)
+    other = of_a_sample([0, 1], 2000, "larger\x1b[2J")
+    assert compare(small, large, other).samples == (
+        f"metrics of large {words}",
+        "metrics of larger\\x1b[2J are of a public sample of 2 of 2000 nodes",
+    )
+    assert compare(small, *[large] * 5).samples == (f"metrics of 5 of 6 runs {words}",)

@@ -13,6 +13,7 @@ from murmurcast.cli import _run_text
 from murmurcast.reports.runs import page_of
 from tests.algorithms.networks import NODES, two_way
 from tests.conftest import changed
+from tests.reports.examples import sampled
 
 
 def talkative(problem: mc.Quadratic) -> Algorithm:
@@ -90,3 +91,10 @@ def test_resumed_runs_keep_it(tmp_path: Path) -> None:
     resumed = mc.run(talkative(problem), problem, seeds=[0, 1], options=again)
     whole = mc.run(talkative(problem), problem, seeds=[0, 1], options=mc.RunOptions(evaluate_every=2))
     np.testing.assert_array_equal(resumed.metrics["model_length"], whole.metrics["model_length"])
+
+
+def test_a_sample_of_nodes_is_said_at_the_end(result: mc.Result, capsys: pytest.CaptureFixture[str]) -> None:
+    _run_text.show_end(sampled(result, 0, 2).outcome(), Path("here"))
+    assert f"metrics are of a public sample of 2 of {NODES} nodes" in capsys.readouterr().out
+    _run_text.show_end(result.outcome(), Path("here"))
+    assert "sample" not in capsys.readouterr().out

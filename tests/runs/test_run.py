@@ -2,7 +2,10 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from murmurcast.channels import air
 from murmurcast.engine import train
 from murmurcast.network.gains import Uniform
 from murmurcast.network.topologies import ring
-from murmurcast.runs import memory
+from murmurcast.runs import memory, record
 from murmurcast.runs import run as runner
 from murmurcast.runs.result import CHECKPOINT, Result
 from tests.conftest import asymmetric_network, changed
@@ -367,3 +370,20 @@ def test_every_evaluation_is_told_once_with_its_own_metrics() -> None:
     for place, (_, metrics) in enumerate(told):
         expected = float(run.metrics["published_loss"].isel(epoch=place).mean())
         assert metrics["published_loss"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_seconds_of_all_count_what_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that goes forward by a thousand seconds while the run's words are put together."""
+    late, info, clock = [0.0], record.info, time.perf_counter
+
+    def slowly(*given: Any) -> dict[str, Any]:
+        late[0] += 1000.0
+        return info(*given)
+
+    monkeypatch.setattr(record, "info", slowly)
+    monkeypatch.setattr(runner, "time", SimpleNamespace(perf_counter=lambda: clock() + late[0]))
+    problem = mc.Quadratic.random(NODES, 3, ball=2.0)
+    plan = mc.plan(asymmetric_network(2, NODES), problem, mc.Budget(epsilon=5.0), mc.Schedule(epochs=2))
+    seconds = mc.run(mc.power_controlled(plan), problem).info["seconds"]
+    assert seconds["all"] >= 1000
+    assert seconds["compiling"] + seconds["training"] < 1000

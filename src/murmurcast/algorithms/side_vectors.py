@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.algorithms.method import Method
 from murmurcast.network.balanced import balanced_mixing
-from murmurcast.network.stability import DENSE_UP_TO
-from murmurcast.network.weights import column_mixing, mixing_rate
+from murmurcast.network.stability import DENSE_UP_TO, rate_alone
+from murmurcast.network.weights import column_mixing
 from murmurcast.planning.row_mixing import row_mixing
 
 _NO_LIMIT = 10**9  # rounds
@@ -61,11 +61,11 @@ def setup_uses(method: Method, algorithm: Algorithm, dim: int, released: int = 0
 
 def _accelerated_rounds(weights: csr_array) -> int:
     """Until accelerated rounds have settled, by the law that holds where eigenvalues are real: 1 / T_L(1 / rate)."""
-    rate = mixing_rate(weights).rate
+    rate = rate_alone(weights)
     return math.ceil(math.acosh(1 / _SETTLED) / math.acosh(1 / rate)) if 0 < rate < 1 else 1
 
 
 def _rounds(weights: csr_array, epochs: int) -> int:
     """Until powers of the weights have settled, and no more than there are epochs to use them in."""
-    rate = mixing_rate(weights).rate
+    rate = rate_alone(weights)
     return min(epochs, math.ceil(math.log(_SETTLED) / math.log(rate)) if 0 < rate < 1 else 1)

@@ -182,7 +182,9 @@ def _shared_out(partition: Partition, record: NDArray[np.float32], target: float
     dataset, total = partition.dataset, sum(sizes)
     features = np.tile(record, (total, 1))
     targets: Any = np.full(total, target, dataset.targets.dtype)
-    data = replace(dataset, features=features, targets=targets, optimum=None, holders=None)
+    data = replace(
+        dataset, features=features, targets=targets, optimum=None, holders=None, preprocessed=False
+    )  # rows of our own
     ends = np.cumsum(sizes)
     rows = tuple(np.arange(end - size, end) for size, end in zip(sizes, ends, strict=True))
     return Partition(dataset=data, rule=Sorted(), rows=rows)

@@ -118,7 +118,8 @@ def _alone(problem: Problem, features: Any, targets: Any) -> Problem:
         raise Error("the problem holds no partition", hint="ask for its arrays instead")
     dataset = partition.dataset
     values: Any = np.asarray(targets, dataset.targets.dtype)
-    data = replace(dataset, features=features.astype(np.float32), targets=values, optimum=None, holders=None)
+    rows = features.astype(np.float32)  # of our own
+    data = replace(dataset, features=rows, targets=values, optimum=None, holders=None, preprocessed=False)
     alone: Problem = with_partition(problem, Partition(dataset=data, rule=Sorted(), rows=(np.arange(len(features)),)))
     return alone
 

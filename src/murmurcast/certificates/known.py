@@ -26,7 +26,8 @@ ATTRIBUTES = frozenset(
 )
 VARIABLES = frozenset(
     (
-        *("power", "sensitivity", "promised_mu", "promised_epsilon", "examples_per_node"),
+        *("power", "sensitivity", "promised_mu", "promised_epsilon", "promised_best_guess"),
+        "examples_per_node",
         *("records_per_node", *(f"{name}_noise" for name in STATISTICS)),
     )
 )

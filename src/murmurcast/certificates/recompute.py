@@ -25,6 +25,7 @@ from murmurcast.certificates.read import SAMPLED_TOLERANCE, curve_of, read, requ
 from murmurcast.certificates.rebuilt import Rebuild, not_rebuilt, require_as_rebuilt
 from murmurcast.errors import Error
 from murmurcast.privacy import conversion
+from murmurcast.privacy.best_guess import best_guess
 from murmurcast.privacy.certificate import COINS, PLAIN_BOUND
 from murmurcast.privacy.conversion import Curve, after
 from murmurcast.privacy.releases import Releases
@@ -139,7 +140,8 @@ def _from_tables(run: Result, ledger: Ledger, methods: Sequence[Method]) -> RunA
     if set(verdicts) == {"kept"}:  # else there are worse things to say of it
         require_epsilon(run, ledger, promised, curve)
         if is_sampled:
-            _require_epsilons(ledger, curve.epsilon(promised, delta))
+            _require_of_releases(ledger, "promised_epsilon", curve.epsilon(promised, delta))
+            _require_of_releases(ledger, "promised_best_guess", best_guess(promised, curve, delta))
         _require_quoted(run, ledger, releases)
     # Secure noise is fresh whatever the seed.
     seeded = tier != "nothing sent" and curve.source == "seeded"
@@ -226,10 +228,10 @@ def _weaker(ledger: Ledger, releases: tuple[Releases, ...]) -> tuple[tuple[str, 
     return tuple(costs)
 
 
-def _require_epsilons(ledger: Ledger, expected: FloatArray) -> None:
-    """What the ledger says of every node's epsilon, which is not a function of mu alone, is that of its releases."""
-    if not np.allclose(ledger.per_node("promised_epsilon"), expected, rtol=SAMPLED_TOLERANCE, atol=0):
-        ledger.refuse("has a promised_epsilon that is not what its releases come to")
+def _require_of_releases(ledger: Ledger, name: str, expected: FloatArray) -> None:
+    """What the ledger says of every node, where it is not a function of mu alone, is that of its releases."""
+    if not np.allclose(ledger.per_node(name), expected, rtol=SAMPLED_TOLERANCE, atol=0):
+        ledger.refuse(f"has a {name} that is not what its releases come to")
 
 
 def _require_quoted(run: Result, ledger: Ledger, releases: tuple[Releases, ...]) -> None:

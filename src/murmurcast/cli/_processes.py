@@ -24,6 +24,7 @@ _LOOK_EVERY = 0.1  # seconds
 _SECONDS_TO_FAIL = 5.0  # for the others, where one has failed by itself: bad input is bad for all of them
 _SECONDS_TO_END = 5.0  # once they are asked to
 _PORTS_TRIED = 5
+_STOPPED = 130  # exit code after Ctrl-C
 _REASONS = {  # by what JAX's runtime writes before it ends a process
     "different incarnation|ALREADY_EXISTS": "a second process came with an id that was taken",
     "heartbeat": "one of them gave no sign of life",
@@ -96,21 +97,23 @@ def _free_port() -> int:
 
 def _watch(members: list[Membership], arguments: list[list[str]], folder: Path) -> int | None:
     """Starts processes and waits for all; the exit code, or None where the address was taken by somebody else."""
-    with tempfile.TemporaryDirectory(prefix="murmurcast-") as place:
-        cores = _shares(len(members))
-        started = [
-            _start(member, words, Path(place), share)
-            for member, words, share in zip(members, arguments, cores, strict=True)
-        ]
-        forward = _Forward(started)
-        before = {each: signal.signal(each, forward) for each in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            return _wait(started, folder)
-        finally:
-            for process in started:
-                _end(process)
-            for each, handler in before.items():
-                signal.signal(each, handler)
+    started: list[_Process] = []
+    forward = _Forward(started)
+    before = {each: signal.signal(each, forward) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with tempfile.TemporaryDirectory(prefix="murmurcast-") as place:
+            try:
+                for member, words, share in zip(members, arguments, _shares(len(members)), strict=True):
+                    started.append(_start(member, words, Path(place), share))
+                    if forward.asked:  # not all are there, so nothing has been trained
+                        return _STOPPED
+                return _wait(started, folder)
+            finally:
+                for process in started:
+                    _end(process)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _shares(processes: int) -> list[list[int]]:
@@ -147,8 +150,10 @@ class _Forward:
 
     def __init__(self, to: list[_Process]) -> None:
         self._to = to
+        self.asked = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        self.asked = True
         for process in self._to:
             if process.running.poll() is None:
                 process.running.send_signal(signal.SIGINT)

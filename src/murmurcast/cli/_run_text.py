@@ -8,6 +8,7 @@ import numpy as np
 from murmurcast.privacy.rounding import at_most
 from murmurcast.reports import text_tables
 from murmurcast.runs.radio_use import uses_in_words
+from murmurcast.runs.result import samples_in_words
 
 _FAR_WORSE = 10.0  # times the loss at the start
 
@@ -38,8 +39,7 @@ def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
     lines = [] if partition is None else list(partition.warnings)
     from murmurcast.data.assumptions import partition_warnings
     from murmurcast.planning.warnings import without_meaning_for
-    from murmurcast.privacy.best_guess import best_guess
-    from murmurcast.privacy.conversion import curve_of, mu_of
+    from murmurcast.privacy.best_guess import of_releases
     from murmurcast.problems.trust import data_facts
     from murmurcast.runs.record import promises_about_data, why_nothing
 
@@ -48,8 +48,7 @@ def warnings(algorithm: "Algorithm", problem: "Problem") -> list[str]:
     reason = why_nothing(algorithm, problem)
     if reason:
         return [*lines, f"{algorithm.name}: {reason}: nothing is promised"]
-    mu = mu_of(algorithm.releases[0])
-    chance = best_guess(mu, curve_of(algorithm.releases[0]), algorithm.setup.budget.delta)
+    chance = of_releases(algorithm.releases[0], algorithm.setup.budget.delta)
     return [*lines, *without_meaning_for(algorithm.setup, float(chance.max()))]
 
 
@@ -92,19 +91,13 @@ def show_end(result: "Outcome", folder: Path) -> None:
         ("Channel", uses_in_words(info, float(result.final("channel_uses")))),
         *([] if radio is None else [("Radio", over_radio(radio, int(info["epochs"])))]),
         ("Nodes", f"lie {float(result.final('consensus_error').mean()):.3g} from their mean (root mean square)"),
-        *_sample(result),
+        *(("", line) for line in samples_in_words(result)),
         *_processes(result),
         ("Time", f"{seconds['training']:.1f} s training, {seconds['compiling']:.1f} s setting up"),
         ("Kept in", str(folder)),
     )
     for heading, line in lines:
         console.print(f"[bold]{heading:<8}[/bold] {text_tables.plain(line)}", soft_wrap=True)
-
-
-def _sample(result: "Outcome") -> list[tuple[str, str]]:
-    """A line where the metrics of models are of a sample of nodes."""
-    seen, nodes = len(result.metrics.coordinates["node"]), int(result.info["problem"]["nodes"])
-    return [] if seen == nodes else [("", f"models of {seen} of {nodes} were evaluated, a public sample")]
 
 
 def _processes(result: "Outcome") -> list[tuple[str, str]]:
@@ -129,9 +122,7 @@ def _meaning(result: "Outcome") -> str:
     from murmurcast.reports.ledger import best_guess_of
 
     attributes = result.ledger.attributes
-    variables = result.ledger.variables
-    epsilon = variables["promised_epsilon"].values if "promised_epsilon" in variables else None
-    chance = best_guess_of(variables["promised_mu"].values, attributes, epsilon)
+    chance = best_guess_of({name: one.values for name, one in result.ledger.variables.items()}, attributes)
     return in_words(float(chance.max()), str(attributes["unit"]))
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, Group
@@ -12,11 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from murmurcast import _check
-from murmurcast.experiments.sweep_state import Status
+from murmurcast.experiments.sweep_state import Status, Watch
 from murmurcast.experiments.sweep_task import Done, Failed
-
-if TYPE_CHECKING:
-    from murmurcast.experiments.sweep import Watch
 
 _BAR = 20  # characters
 _MARGIN = 6  # lines of the terminal besides the points
@@ -24,7 +20,7 @@ _STYLES = {"waiting": "dim", "running": "", "done": "green", "failed": "red"}
 
 
 @contextmanager
-def live_table(console: Console) -> Iterator["Watch"]:
+def live_table(console: Console) -> Iterator[Watch]:
     """Shows how a sweep stands, and nothing where the console is no terminal."""
     if not console.is_terminal:
         yield _nobody

@@ -9,7 +9,7 @@ import typer
 
 from murmurcast import _check
 from murmurcast.cli._options import AsJson, Sets, echo_json, overrides, require_figure, with_options
-from murmurcast.engine.membership import CONNECT_WITHIN, WATCHED, Membership, by_hand, by_launcher
+from murmurcast.engine.membership import CONNECT_WITHIN, WATCHED, Membership, by_hand, by_launcher, require_nodes
 from murmurcast.errors import Error
 
 if TYPE_CHECKING:
@@ -101,18 +101,19 @@ def _start_processes(asked: Asked, member: Membership | None) -> None:
     """Everything is checked here first, so that bad input is said once, and nothing is started for it."""
     from murmurcast.cli import _processes
 
-    _, folder = _prepared(asked)
+    experiment, folder = _prepared(asked)
     if member is not None:
         code = _processes.run_one(member, _words(asked), folder)
     else:
         _require_room_for(asked.processes or 1)
+        _require_nodes_for(asked.processes or 1, experiment)
         code = _processes.run_on_this_machine(asked.processes or 1, _words(asked), asked.connect_within, folder)
     if code:
         raise typer.Exit(code)
 
 
 def _require_room_for(processes: int) -> None:
-    """They find out that nodes are too few for them only once all are there, and by then the machine may be full."""
+    """Where the experiment does not say how many nodes there are, they find out once all are there: too late."""
     from murmurcast.runs.free_memory import free_memory
 
     most = max(1, free_memory() // _BYTES_OF_A_PROCESS)
@@ -121,6 +122,14 @@ def _require_room_for(processes: int) -> None:
             f"--processes is {processes}, and the memory of this machine has room for {most}",
             hint="start as many as there are cores: more are no quicker",
         )
+
+
+def _require_nodes_for(processes: int, experiment: "Experiment") -> None:
+    """As far as the file says how many there are; what a network's file or a trace says is looked at by who trains."""
+    section = experiment.network
+    nodes = section.nodes if section.gains is None else len(section.gains)
+    if nodes:
+        require_nodes(processes, nodes)
 
 
 def _words(asked: Asked) -> list[str]:
@@ -285,8 +294,11 @@ def _require_free(folder: Path, text: str, resume: bool) -> None:
     from murmurcast.experiments.begin import differences
     from murmurcast.runs.folder_lock import LOCK
     from murmurcast.runs.result import EXPERIMENT, require_place, require_unused
+    from murmurcast.runs.sweep import is_sweep
 
     require_place(folder)
+    if is_sweep(folder):
+        raise Error(f"{folder} holds a sweep", hint="choose another folder with --out; murmurcast sweep goes on in it")
     require_unused(folder, resume)
     if not resume:
         if folder.exists() and any(entry.name != LOCK for entry in folder.iterdir()):

@@ -32,7 +32,9 @@ class Asked:
             "--range", metavar="KEY=LOW:HIGH", help="A range to draw from; LOW:HIGH:log for ratios. Repeatable."
         ),
     ] = None
-    draw_seed: Annotated[int, typer.Option(metavar="N", help="Seed of the draws.")] = 0
+    draw_seed: Annotated[
+        int | None, typer.Option(metavar="N", help="Seed of the draws. Default: 0, or as in the file.")
+    ] = None
     seeds: Annotated[int | None, typer.Option(help="Run seeds 0 to N-1 at every point.", metavar="N")] = None
     sets: Sets = None
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to keep it. Default: sweeps/NAME-OF-FILE.")] = (
@@ -102,11 +104,14 @@ def sweep(asked: Asked) -> None:
             where = _check.printable(str(folder))
             typer.echo(f"stopped; what is done is in {where}. The same command goes on", err=True)
             raise
-    _show(sweep_result, asked.metric, asked.as_json)
+    metric, unknown = _metric(sweep_result, asked.metric)
+    _show(sweep_result, metric, asked.as_json)
+    if unknown is not None:
+        raise unknown
     if asked.figure is not None and sweep_result.runs:
         from murmurcast.reports import plots
 
-        plots.save(plots.sweep_figure(sweep_result, asked.metric), asked.figure)
+        plots.save(plots.sweep_figure(sweep_result, metric), asked.figure)
     if failures := sweep_result.failures:
         raise Error(
             f"{len(failures)} of {len(sweep_result.points)} points failed: {failures[0].problem}",
@@ -114,19 +119,29 @@ def sweep(asked: Asked) -> None:
         )
 
 
-def _show(sweep_result: "Sweep", metric: str | None, as_json: bool) -> None:
-    from murmurcast.reports.sweep_table import NOTE, cells, failed, headings, shown_metric
+def _metric(sweep_result: "Sweep", asked: str | None) -> tuple[str, Error | None]:
+    """The metric to show, and what is wrong with the one that was asked for: only runs say which ones there are."""
+    from murmurcast.reports.sweep_table import shown_metric
 
-    chosen = shown_metric(sweep_result, metric)
+    try:
+        return shown_metric(sweep_result, asked if sweep_result.runs else None), None
+    except Error as problem:
+        return shown_metric(sweep_result, None), problem
+
+
+def _show(sweep_result: "Sweep", metric: str, as_json: bool) -> None:
+    from murmurcast.reports.sweep_table import cells, failed, headings, note
+
     if as_json:
-        echo_json(as_dict(sweep_result, chosen))
+        echo_json(as_dict(sweep_result, metric))
         return
     from murmurcast.reports import text_tables
 
     console = text_tables.console()
     if sweep_result.runs:
-        texts = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in cells(sweep_result, chosen)]
-        text_tables.show_table(console, f"At the end, {chosen}", texts, headings(sweep_result, chosen), NOTE)
+        texts = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in cells(sweep_result, metric)]
+        columns = headings(sweep_result, metric)
+        text_tables.show_table(console, f"At the end, {metric}", texts, columns, note(sweep_result))
     if sweep_result.failures:
         text_tables.show_table(console, "Failed", failed(sweep_result), ("point", "why", "attempts"))
     done = f"{len(sweep_result.runs)} of {len(sweep_result.points)} points"

@@ -90,7 +90,7 @@ def facts_of(partition: Partition, *, own_model: bool = False) -> DataFacts:
 def facts_of_section(data: Mapping[str, Any], problem: Mapping[str, Any]) -> DataFacts:
     """Of the [data] and [problem] of an experiment file as plain values, without the data."""
     rule, labels = data.get("partition", "sorted"), data.get("labels")
-    kind = rule.get("kind") if isinstance(rule, Mapping) else rule
+    kind = rule.get("kind", "column" if "column" in rule else None) if isinstance(rule, Mapping) else rule
     scaled = data.get("mean") is not None or data.get("std") is not None
     classes = len(labels) if isinstance(labels, list) else data.get("classes") or 0
     origin = "built in" if Path(str(data.get("name"))).suffix not in FORMATS else "declared" if classes else "records"

@@ -49,6 +49,8 @@ class Dataset:
         image_shape: (height, width) where every row is an image, pixel by pixel; None where it is none, or not known.
         maps: The feature maps that the examples went through, in their order.
         holders: Which node every record already belongs to, where that is known.
+        preprocessed: Whether `mc.preprocess` centred or whitened the rows: its partition carries what that cost, and
+            nothing else is made of them.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Dataset:
     image_shape: ImageShape | None = None
     maps: tuple[FeatureMap, ...] = ()
     holders: Holders | None = None
+    preprocessed: bool = False
 
     def __post_init__(self) -> None:
         if self.classes is not None:
@@ -97,6 +100,7 @@ class Dataset:
 
         The paper's 80/20 of MNIST is `mnist().split(0.2, seed)`: 56,000 and 14,000 images.
         """
+        self.require_raw()
         resplit = from_pool(
             self.name,
             np.concatenate([self.features, self.test_features]),
@@ -118,6 +122,7 @@ class Dataset:
         Both must be PUBLIC constants, such as 0.1307 and 0.3081 for MNIST. Constants computed from the private data
         would leak, and no promise of a plan covers that.
         """
+        self.require_raw()
         if not np.isfinite(mean):
             raise Error(f"mean is {mean:g}, expected a finite number", hint="give a public constant")
         _check.positive(std=std)
@@ -144,6 +149,7 @@ class Dataset:
             holds on its features as it does without them, if the maps were chosen without looking at the records;
             that of `mc.features.Own` is declared by whoever gives it.
         """
+        self.require_raw()
         parts = Parts(self.features, self.test_features)
         with shown(on_stage) as tell:
             mapped = applied(maps_of(maps), parts, self.image_shape, tell)
@@ -168,7 +174,17 @@ class Dataset:
                 be left out: the names are then those of the column, sorted.
             seed: Of the rule's draws; "sorted" and "column" draw nothing.
         """
+        self.require_raw()
         return make_partition(self, rule, nodes, seed)
+
+    def require_raw(self) -> None:
+        """These rows cost nothing to make: whatever is made of rows that cost something would lose the cost."""
+        if self.preprocessed:
+            raise Error(
+                "this data was centred or whitened by what its nodes released: only the partition that mc.preprocess "
+                "gave carries what that cost, and nothing else can be made of its rows",
+                hint="start from the data as it was before; partition first, then mc.preprocess(partition, budget)",
+            )
 
 
 def from_pool(
@@ -295,6 +311,7 @@ def checked_targets(name: str, value: ArrayLike, classes: int | None) -> Targets
 
 
 def _numbers(name: str, value: ArrayLike) -> NDArray[Any]:
+    _check.unmasked(**{name: value})
     try:
         array = np.asarray(value)
     except ValueError:  # rows of different lengths

@@ -1,11 +1,12 @@
 """Records that already belong to nodes, by a column that names them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from murmurcast import _check
 from murmurcast.errors import Error
 
 Words = NDArray[np.str_]
@@ -72,6 +73,9 @@ class Holders(NamedTuple):
 
 def holder_names(column: str, values: Any) -> Words:
     """The names in a column, as words; 3 and 3.0 are the node "3"."""
+    _check.unmasked(**{f'the column "{column}"': values})
+    if not isinstance(values, Iterable):
+        raise Error(f"{column} is {values!r:.60}, expected a list", hint="give every record the name of its node")
     words = np.array([_word(column, place, value) for place, value in enumerate(values)], dtype=np.str_)
     words.flags.writeable = False
     return words
@@ -83,7 +87,8 @@ def _word(column: str, place: int, value: Any) -> str:
     if isinstance(value, float | np.floating) and np.isfinite(value) and value == np.floor(value):
         value = int(value)
     word = str(value).strip()
-    if value is None or not word or len(word) > MAX_NAME or not word.isprintable() or word.lower() in ("nan", "<na>"):
+    missing = value is None or word.lower() in ("nan", "<na>") or (word == "NaT" and not isinstance(value, str))
+    if missing or not word or len(word) > MAX_NAME or not word.isprintable():
         raise Error(
             f'the column "{column}" names no node for example {place + 1}',
             hint=f"give every record the name of its node, printable and of at most {MAX_NAME} characters",

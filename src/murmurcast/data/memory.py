@@ -1,6 +1,7 @@
 """Sets from what is in memory: arrays, tables of pandas, polars and others, and Hugging Face's datasets as they are."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -42,11 +43,14 @@ def from_arrays(
     """
     declared = declared_labels(labels, classes)
     holders = None if nodes is None else Holders("nodes", holder_names("nodes", nodes))
-    if holders is not None:
-        holders.require_length(len(_array("y", y)), 0)
     parts = [_part(x, y)._replace(holders=holders)]
+    if holders is not None:
+        holders.require_length(len(parts[0].targets), 0)
     if test is not None:
-        parts.append(_part(*test))
+        if not isinstance(test, tuple | list) or len(test) != 2:
+            given = f"{len(test)} parts" if isinstance(test, tuple | list) else type(test).__name__
+            raise Error(f"test is {given}, expected two arrays", hint="write test=(x_test, y_test)")
+        parts.append(_part(*test, " of the test part"))
     dataset = assembled("arrays", parts, declared, test_fraction, seed)
     shape = _array("x", x).shape[1:]
     return replace(dataset, image_shape=shape) if len(shape) == 2 else dataset
@@ -78,6 +82,12 @@ def from_frame(
         test_fraction: Cut off as the test part where none is given.
         seed: Of the shuffle before that.
     """
+    for argument, name in (("target", target), ("node_column", node_column)):
+        if not isinstance(name, str | None):
+            raise Error(
+                f"{argument} is {name!r:.60}, and columns go by their names as words",
+                hint=f'write {argument}="{name!s:.60}"',
+            )
     tables = [columns_of(frame)]
     if test is not None:
         tables.append(_in_order(columns_of(test), tables[0], node_column))
@@ -94,14 +104,21 @@ def from_frame(
 
 def columns_of(frame: Any) -> dict[str, NDArray[Any]]:
     """The columns of any table by name, each an array with the records first."""
+    if callable(getattr(frame, "collect", None)):  # before its columns, which may take long
+        raise Error(f"{type(frame).__name__} has not been computed yet", hint="give what it comes to: frame.collect()")
     names = getattr(frame, "column_names", getattr(frame, "columns", None))
     if isinstance(frame, Mapping) and names is None:
         names = list(frame)
     if isinstance(names, Iterable) and not isinstance(names, str | Mapping):
+        if not hasattr(frame, "__getitem__"):
+            raise Error(
+                f"{type(frame).__name__} gives its records one after another, and no column at once",
+                hint="load it into memory first; of Hugging Face, without streaming=True",
+            )
         listed = [str(name) for name in names]
         if len(set(listed)) < len(listed):
             raise Error("the table has two columns of the same name", hint="give every column its own name")
-        return {name: _values(name, frame[key]) for name, key in zip(listed, names, strict=True)}
+        return _same_lengths({name: _values(name, frame, key) for name, key in zip(listed, names, strict=True)})
     if not isinstance(frame, type) and (hasattr(frame, "__dataframe__") or hasattr(frame, "__arrow_c_stream__")):
         return columns_of(_interchanged(frame))
     raise Error(f"{type(frame).__name__} is not a table", hint=f"give {_TABLES}; arrays go into from_arrays")
@@ -114,19 +131,54 @@ def _interchanged(frame: Any) -> Any:
         return pd.api.interchange.from_dataframe(frame)
     except ImportError:
         raise Error("reading this table needs pyarrow", hint="pip install murmurcast[parquet]") from None
+    except Exception as problem:  # noqa: BLE001 - a single column has the protocol too, and says so in many ways
+        raise Error(
+            f"{type(frame).__name__} cannot be read as a table: {_check.short(problem)}",
+            hint=f"give {_TABLES}; arrays go into from_arrays",
+        ) from None
 
 
-def _values(name: str, column: Any) -> NDArray[Any]:
+def _values(name: str, frame: Any, key: Any) -> NDArray[Any]:
     """One column; lists and images of equal size become arrays of several dimensions."""
-    values = column.to_numpy() if hasattr(column, "to_numpy") else column
+    try:
+        column = frame[key]
+        values = column.to_numpy() if hasattr(column, "to_numpy") else column
+    except Exception as problem:  # noqa: BLE001 - anything may happen in a table that is not ours
+        raise Error(
+            f'the column "{name}" of {type(frame).__name__} cannot be read: {_check.short(problem)}',
+            hint=f"give {_TABLES}",
+        ) from None
+    _check.unmasked(**{f'the column "{name}"': values})
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping | Set) or not _dimensions(values):
+        raise Error(f'the column "{name}" is {values!r:.60}, expected a list', hint="give it one entry per record")
     if not isinstance(values, np.ndarray) or (values.dtype == object and len(values) and _is_nested(values[0])):
         try:
-            values = np.asarray([np.asarray(one) if _is_nested(one) else one for one in values])
+            listed = [np.asarray(one) if _is_nested(one) else one for one in values]
+            values = np.asarray(listed)
         except ValueError:
             raise Error(
                 f'the column "{name}" holds examples of different sizes', hint="give every example the same size"
             ) from None
+        if values.dtype.kind == "U":  # words; among them None or NaN stays what it is
+            values = np.asarray(listed, dtype=object)
     return np.asarray(values)
+
+
+def _dimensions(values: Any) -> int:
+    """Of an array; a list has one at least."""
+    return int(getattr(values, "ndim", 1))
+
+
+def _same_lengths(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The same columns, in which every record has an entry."""
+    first = next(iter(columns), "")
+    for name, values in columns.items():
+        if len(values) != len(columns[first]):
+            raise Error(
+                f'the column "{name}" has {len(values)} entries, the column "{first}" {len(columns[first])}',
+                hint="give every column one entry per record",
+            )
+    return columns
 
 
 def _is_nested(value: Any) -> bool:
@@ -162,11 +214,15 @@ def _from_columns(columns: dict[str, NDArray[Any]], target: str, node_column: st
 
     flat: dict[str, Any] = {}
     for name, values in columns.items():
-        if values.ndim == 1:
-            flat[name] = values
-        else:
-            several = values.reshape(len(values), -1)
-            flat |= {f"{name}[{place}]": several[:, place] for place in range(several.shape[1])}
+        parts = {name: values}
+        if values.ndim > 1:
+            several = values.reshape(len(values), math.prod(values.shape[1:]))
+            parts = {f"{name}[{place}]": several[:, place] for place in range(several.shape[1])}
+        if clash := parts.keys() & flat.keys():
+            raise Error(
+                f'"{min(clash)}" is a column, and a part of the lists in another', hint="give one of them another name"
+            )
+        flat |= parts
     if target not in flat:
         raise Error(f'the column "{target}" holds several numbers a record', hint="predict one label or value")
     classify = declared or columns[target].dtype.kind != "f"
@@ -189,14 +245,18 @@ def _class_names(frame: Any, target: str) -> tuple[str, ...]:
 
 
 def _array(name: str, value: ArrayLike) -> NDArray[Any]:
+    _check.unmasked(**{name: value})
     try:
         return np.asarray(value)
     except ValueError:
         raise Error(f"{name} has rows of different lengths", hint="give every example the same size") from None
+    except Exception as problem:  # noqa: BLE001 - anything may happen in an array that is not ours
+        raise Error(f"{name} cannot be read: {_check.short(problem)}", hint=f"give {name} as a NumPy array") from None
 
 
-def _part(x: ArrayLike, y: ArrayLike) -> Part:
+def _part(x: ArrayLike, y: ArrayLike, where: str = "") -> Part:
     features, targets = _array("x", x), _array("y", y)
+    _require_labels(y, targets, where)
     if targets.dtype == object:
         targets = targets.astype(np.str_)
     if targets.dtype.kind not in "fiubU" or targets.ndim != 1:
@@ -209,4 +269,17 @@ def _part(x: ArrayLike, y: ArrayLike) -> Part:
             f"x has shape {features.shape} for {len(targets)} labels or values",
             hint="give x as [examples, features], or [examples, height, width] for images",
         )
+    if 0 in features.shape:
+        raise Error(f"x has shape {features.shape}: nothing to learn from", hint="give at least one example and number")
     return Part(features.reshape(len(features), -1), targets, targets.dtype.kind != "f")
+
+
+def _require_labels(y: ArrayLike, targets: NDArray[Any], where: str) -> None:
+    """Among words none is missing; in an array of words None and NaN would be two of them."""
+    if targets.dtype.kind not in "OU" or targets.ndim != 1:
+        return
+    import pandas as pd
+
+    missing = np.asarray(pd.isna(targets if isinstance(y, np.ndarray) else np.asarray(y, dtype=object)))
+    if missing.any():
+        raise Error(f"example {int(missing.argmax()) + 1}{where} has no label", hint="give every example a label")

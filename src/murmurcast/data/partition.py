@@ -201,7 +201,7 @@ class Column:
             raise Error(
                 f'the partition "column" needs a column that names the node of every record, and {has}',
                 hint='name it when the data is loaded: mc.datasets.load("my.csv", node_column="site"); in a file '
-                'data.partition = {kind = "column", column = "site"}',
+                'data.partition = {column = "site"}',
             )
         return dataset.holders
 
@@ -248,6 +248,8 @@ class Partition:
         if not all(len(part) for part in self.rows):
             bare = next(name for name, part in zip(self.names, self.rows, strict=True) if not len(part))
             raise Error(f"node {bare} holds no example", hint="use fewer nodes or another rule")
+        if self.first is None:
+            self.dataset.require_raw()
         if type(self.rule) is Drawn:
             return
         used = np.sort(np.concatenate(self.rows)) if self.rows else np.empty(0)

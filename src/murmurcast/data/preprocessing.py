@@ -107,7 +107,7 @@ def with_first_releases(
     test = first.apply(data.test_features)
     for part in (features, test):
         part.flags.writeable = False
-    dataset = replace(data, features=features, test_features=test, optimum=None)
+    dataset = replace(data, features=features, test_features=test, optimum=None, preprocessed=True)
     return replace(partition, dataset=dataset, first=first, origin=partition)
 
 

@@ -23,6 +23,7 @@ from murmurcast.channels.base import is_heard_in_blocks
 from murmurcast.engine import buffers, check, draws, node, noise, secure
 from murmurcast.engine.buffers import Buffer, Use
 from murmurcast.engine.compile_cache import use_compile_cache
+from murmurcast.engine.membership import require_nodes
 from murmurcast.engine.noise import Purpose
 from murmurcast.engine.numbering import Numbering, numbering, shared_out
 from murmurcast.engine.observe import Observer, in_precision_of
@@ -107,11 +108,7 @@ def require_processes(algorithm: Algorithm, problem: Problem) -> None:
         return
     if reason := why_not(algorithm):
         raise Error(f"{algorithm.name} does not run over several processes: {reason}", hint="run it in one process")
-    if processes > problem.nodes:
-        raise Error(
-            f"there are {processes} processes for {problem.nodes} nodes",
-            hint=f"start at most {problem.nodes}: every process holds some node",
-        )
+    require_nodes(processes, problem.nodes)
 
 
 def copies_of_models(algorithm: Algorithm, problem: Problem, dtype: DTypeLike) -> int:

@@ -78,6 +78,15 @@ def by_launcher(environment: Mapping[str, str], within: int = CONNECT_WITHIN) ->
     return None
 
 
+def require_nodes(processes: int, nodes: int) -> None:
+    """There is a node for every process."""
+    if processes > nodes:
+        raise Error(
+            f"there are {processes} processes for {nodes} nodes",
+            hint=f"start at most {nodes}: every process holds some node",
+        )
+
+
 def join(member: Membership) -> None:
     """Meets the others, before anything is computed; says so where they cannot be met in time."""
     import jax

@@ -1,5 +1,6 @@
 """Reading experiment files: TOML in, an `Experiment` out, and errors in our own words."""
 
+import dataclasses
 import re
 import tomllib
 from importlib import resources
@@ -12,7 +13,7 @@ from murmurcast import _check
 from murmurcast.algorithms import registry
 from murmurcast.errors import Error
 from murmurcast.experiments.build import Experiment
-from murmurcast.experiments.schema import FeatureMap, Gain, PartitionRule
+from murmurcast.experiments.schema import FeatureMap, Gain, PartitionRule, RangeSection
 from murmurcast.experiments.settle import INSTEAD_OF, settle
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _UNIONS: "dict[tuple[Any, ...], Any]" = {
     ("data", "partition"): PartitionRule,
     ("data", "features"): FeatureMap,
 }
+_RANGES = ("sweep", "ranges")  # below them stand the keys that are varied
 MAX_DEPTH = 32  # levels of a file; its own sections have four
 # tomllib takes time and memory that grow with the square of a key's parts.
 _DEEP_KEY = re.compile(rf"(?<![^\s.,=\[\]{{}}#])(?:[^\s.,=\[\]{{}}#]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}")
@@ -177,14 +179,19 @@ def _explained(problem: ValidationError) -> Error:
     wrong = problem.errors()[0]
     *above, last = wrong["loc"]
     # pydantic puts the names of types it tried between the keys; those are not for users.
-    keys = [part for part in above if isinstance(part, int) or part in _all_keys()]
+    known_keys, is_range = _all_keys(), tuple(above[:2]) == _RANGES
+    keys = [
+        part
+        for place, part in enumerate(above)
+        if isinstance(part, int) or part in known_keys or (is_range and place == len(_RANGES))
+    ]
     if wrong["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return Error(
             f"unknown key {_dotted([*keys, last])}", hint=_check.nearest(str(last), _known_keys(wrong["loc"][:-1]))
         )
-    where = _dotted([*keys, last] if isinstance(last, int) or last in _all_keys() else keys)
     if wrong["type"] == "missing":
-        return Error(f"{where} is missing", hint=f"add it; {_SEE}")
+        return Error(f"{_dotted([*keys, last])} is missing", hint=f"add it; {_SEE}")
+    where = _dotted([*keys, last] if isinstance(last, int) or last in known_keys else keys)
     shown = str(wrong["input"])
     shown = shown if len(shown) < 60 else shown[:57] + "..."
     if wrong["type"] == "literal_error":
@@ -210,7 +217,9 @@ def _models(union: Any) -> dict[str, Any]:
 def _known_keys(path: tuple[int | str, ...]) -> list[str]:
     """The keys that may stand at a place of the file."""
     if path[:2] in _UNIONS:
-        return list(_models(_UNIONS[path[:2]])[str(path[-1])].__dataclass_fields__)
+        return [one.name for one in dataclasses.fields(_models(_UNIONS[path[:2]])[str(path[-1])])]
+    if path[:2] == _RANGES:
+        return list(RangeSection.model_fields)
     if not path:
         return list(Experiment.model_fields)
     annotation = Experiment.model_fields[str(path[0])].annotation
@@ -219,4 +228,6 @@ def _known_keys(path: tuple[int | str, ...]) -> list[str]:
 
 
 def _all_keys() -> set[str]:
-    return set(Experiment.model_fields).union(*(_known_keys((name,)) for name in Experiment.model_fields))
+    return {*Experiment.model_fields, *RangeSection.model_fields}.union(
+        *(_known_keys((name,)) for name in Experiment.model_fields)
+    )

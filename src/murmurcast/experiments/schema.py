@@ -19,10 +19,19 @@ from murmurcast.radio.settings import Radio
 Gain = Annotated[
     Constant | Uniform | Rayleigh | Rician | LogDistance | FreeSpace | Indoor | Street, Field(discriminator="kind")
 ]
+
+
+def _rule_spelled_out(value: Any) -> Any:
+    """A word names a rule with its defaults, and whatever names a column shares out by it."""
+    if isinstance(value, str):
+        return {"kind": value}
+    return {"kind": "column", **value} if isinstance(value, dict) and "column" in value else value
+
+
 PartitionRule = Annotated[
     Sorted | Iid | Shards | Dirichlet | QuantitySkew | Drawn | Column,
     Field(discriminator="kind"),
-    BeforeValidator(lambda value: {"kind": value} if isinstance(value, str) else value),
+    BeforeValidator(_rule_spelled_out),
 ]
 
 

@@ -2,9 +2,10 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import ContextDecorator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from murmurcast import _check, _files
 from murmurcast._progress import quiet
@@ -14,8 +15,8 @@ from murmurcast.experiments.begin import differences, seeds_of
 from murmurcast.experiments.build import Experiment
 from murmurcast.experiments.data import is_file_of_data
 from murmurcast.experiments.settle import settle
-from murmurcast.experiments.sweep_points import Range, points
-from murmurcast.experiments.sweep_state import State, Status
+from murmurcast.experiments.sweep_points import Range, as_grid, as_ranges, points
+from murmurcast.experiments.sweep_state import CountsPoints, State, Watch, as_watch
 from murmurcast.experiments.sweep_task import Done
 from murmurcast.experiments.sweep_workers import LocalWorkers, Workers, cores
 from murmurcast.runs.folder_lock import LOCK, locked
@@ -30,20 +31,13 @@ from murmurcast.runs.sweep import (
     is_done,
     is_sweep,
     load_runs,
+    read_experiment,
     read_manifest,
     write_manifest,
 )
 from murmurcast.runs.sweep_data import as_csv, as_netcdf, dataset
 
 _TICK = 0.5  # seconds between looks at the clock
-
-
-class Watch(Protocol):
-    """Is told how a sweep stands; whatever it does changes no number."""
-
-    def __call__(self, points: Mapping[str, Status], seconds_left: float | None, /) -> None:
-        """All points by name, and the time that is left as far as can be said."""
-        ...
 
 
 @_check.by_name
@@ -54,33 +48,38 @@ class SweepOptions:
     Args:
         ranges: Ranges to draw from, by dotted key: (low, high) or (low, high, "log").
         random: How many draws from the ranges; each is combined with every point of the grid.
-        seed: Of the draws.
+        seed: Of the draws; by default as the experiment says, or 0.
         seeds: Run seeds 0 to N-1 at every point; by default as the experiment says.
         folder: Where to keep it; `sweeps/NAME-OF-FILE` by default.
         workers: How many points at a time; one per core by default. They share the cores.
         retries: How often a point is tried again whose worker died.
         ray: Whether a Ray cluster does the work, or a Ray instance that is started here.
         ray_address: Of the cluster; None starts an instance here.
-        on_change: Told how it stands.
+        on_change: Told how it stands; what `murmurcast.progress` yields is told how many points are done.
     """
 
     ranges: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     random: int | None = None
-    seed: int = 0
+    seed: int | None = None
     seeds: int | None = None
     folder: Path | str | None = None
     workers: int | None = None
     retries: int = 2
     ray: bool = False
     ray_address: str | None = None
-    on_change: Watch = quiet
+    on_change: Watch | CountsPoints = quiet
 
     def __post_init__(self) -> None:
         if self.workers is not None:
             _check.at_least(1, workers=self.workers)
-        _check.at_least(0, retries=self.retries, seed=self.seed)
+        _check.at_least(0, retries=self.retries, seed=0 if self.seed is None else self.seed)
         if self.ray_address is not None and not self.ray:
             raise Error("the address of a Ray cluster is given, and Ray is not asked for", hint="set ray=True (--ray)")
+        if isinstance(self.on_change, ContextDecorator) or not isinstance(self.on_change, CountsPoints | Watch):
+            raise Error(
+                f"on_change is {type(self.on_change).__name__}, expected a function, or what mc.progress() yields",
+                hint='write "with mc.progress() as bar:", and in it mc.SweepOptions(on_change=bar)',
+            )
 
 
 def sweep(
@@ -110,16 +109,21 @@ def sweep(
         path = Path(experiment)
         experiment, place = experiment_files.load(path), path.parent if place is None else place
         chosen = _in(chosen, Path("sweeps") / path.stem)
-    job = _job(experiment, grid or {}, _in(chosen, Path("sweeps") / "sweep"), Path(place or "."))
-    require_folder(job.folder)
-    with locked(job.folder):
-        job = _begun(job)
-        done, failures = _carry_out(job, chosen)
-        write_manifest(job.folder, job.manifest._replace(failures=failures))
-        swept = _read(job.folder, {name: one.epsilon for name, one in done.items()})
-        if swept.runs:
-            _files.write_atomically(job.folder / DATASET, as_netcdf(swept.data))
-            _files.write_atomically(job.folder / TABLE, as_csv(swept.to_frame()))
+    chosen = _in(chosen, Path("sweeps") / "sweep")
+    job = _job(experiment, {} if grid is None else grid, chosen, Path(place or "."))
+    workers = _workers(chosen, len(job.experiments))  # first: where nobody can work, nothing is begun
+    try:
+        require_folder(job.folder)
+        with locked(job.folder):
+            job = _begun(job)
+            done, failures = _carry_out(job, chosen, workers)
+            write_manifest(job.folder, job.manifest._replace(failures=failures))
+            swept = _read(job.folder, {name: one.epsilon for name, one in done.items()})
+            if swept.runs:
+                _files.write_atomically(job.folder / DATASET, as_netcdf(swept.data))
+                _files.write_atomically(job.folder / TABLE, as_csv(swept.to_frame()))
+    finally:
+        workers.stop()  # for the second time, but where the sweep was refused
     return swept
 
 
@@ -152,10 +156,10 @@ def _job(experiment: Experiment, grid: Mapping[str, Sequence[Any]], options: Swe
     ranges = (
         {} if section is None else {key: Range(one.low, one.high, one.scale) for key, one in section.ranges.items()}
     )
-    ranges |= {key: Range(*one) for key, one in options.ranges.items()}
-    varied = ({} if section is None else dict(section.grid)) | {key: tuple(values) for key, values in grid.items()}
+    ranges |= as_ranges(options.ranges)
+    varied = as_grid({} if section is None else section.grid) | as_grid(grid)
     draws = options.random if options.random is not None or section is None else section.random
-    seed = options.seed or (0 if section is None else section.seed)
+    seed = options.seed if options.seed is not None else 0 if section is None else section.seed
     all_points = points(varied, ranges, draws, seed)
     seeds = options.seeds if options.seeds is not None or section is None else section.seeds
     base = experiment_files.with_changes(experiment, {} if seeds is None else {"run.seeds": seeds})
@@ -223,8 +227,7 @@ def _grown(job: _Job, before: Manifest, text: str) -> Manifest:
     if set(before.axes) != set(now.axes) or set(before.drawn) != set(now.drawn):
         words = f"it varies {', '.join(before.axes)}, and this one {', '.join(now.axes)}"
         raise Error(f"{folder} holds another sweep: {words}", hint=hint)
-    old = (folder / EXPERIMENT).read_text(encoding="utf-8", errors="replace")
-    if differing := differences(old, text, left_out=now.axes):
+    if differing := differences(read_experiment(folder), text, left_out=now.axes):
         raise Error(f"{folder} holds a sweep of another experiment: {differing}", hint=hint)
     for name, digest in now.files.items():
         if before.files.get(name, digest) != digest:
@@ -238,10 +241,10 @@ def _ordered(point: Point, axes: Sequence[str]) -> Point:
     return point._replace(values={key: point.values[key] for key in axes})
 
 
-def _carry_out(job: _Job, options: SweepOptions) -> tuple[dict[str, Done], tuple[Failure, ...]]:
+def _carry_out(job: _Job, options: SweepOptions, workers: Workers) -> tuple[dict[str, Done], tuple[Failure, ...]]:
     """All tasks, as many at a time as there are workers."""
     wanted = [point for point in job.manifest.points if point.name in job.experiments]
-    workers = _workers(options, len(wanted))
+    watch = as_watch(options.on_change)
     state = State(job.folder, job.place, wanted, job.experiments, options.retries)
     try:
         while state.is_open:
@@ -252,7 +255,7 @@ def _carry_out(job: _Job, options: SweepOptions) -> tuple[dict[str, Done], tuple
                 state.goes_on(event.task, event.progress)
             elif event is not None:
                 state.ended(event.task, event.outcome)
-            options.on_change(state.statuses, state.seconds_left(workers.slots))
+            watch(state.statuses, state.seconds_left(workers.slots))
     finally:
         workers.stop()
         state.write_log()
@@ -271,7 +274,7 @@ def _read(folder: Path, epsilons: Mapping[str, float | None] | None) -> Sweep:
     """The sweep as its folder holds it."""
     manifest = read_manifest(folder)
     runs = load_runs(folder, manifest)
-    text = (folder / EXPERIMENT).read_text(encoding="utf-8", errors="replace")
+    text = read_experiment(folder)
     known = dict(epsilons or {})
     costs = {name: known[name] if name in known else _cost(run) for name, run in runs.items()}
     return Sweep(

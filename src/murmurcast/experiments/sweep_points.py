@@ -1,8 +1,9 @@
 """What a sweep varies: values of keys, ranges to draw from, and the points that come of them."""
 
 import hashlib
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
@@ -78,6 +79,38 @@ def parse_ranges(words: Sequence[str]) -> dict[str, Range]:
     return ranges
 
 
+def as_grid(given: object) -> dict[str, tuple[Any, ...]]:
+    """Values by key as somebody wrote them in Python or in a file, as plain ones; what is no grid is refused."""
+    grid: dict[str, tuple[Any, ...]] = {}
+    for key, values in _items("the grid", given, '{"privacy.epsilon": [0.5, 1.0]}'):
+        values = _plain(values)
+        if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+            raise Error(
+                f"the grid has no values of {key}: {values!r:.60} is not a list",
+                hint=f'give a list, such as {{"{key}": [1, 2]}}',
+            )
+        grid[key] = tuple(_plain(one) for one in values)
+        for one in grid[key]:
+            _require_plain(key, one)
+    return grid
+
+
+def as_ranges(given: object) -> dict[str, Range]:
+    """Ranges by key as somebody wrote them in Python, checked for their shape; what they say is checked with others."""
+    ranges: dict[str, Range] = {}
+    for key, one in _items("ranges", given, '{"schedule.step": (0.1, 1.0, "log")}'):
+        parts = [_plain(part) for part in one] if isinstance(one, list | tuple | np.ndarray) else []
+        ends, scale = parts[:2], parts[2:]
+        numeric = all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
+        if len(ends) < 2 or len(scale) > 1 or not numeric:
+            raise Error(
+                f"the range of {key} is {one!r:.60}, expected two numbers",
+                hint=f'give (low, high) or (low, high, "log"), such as {{"{key}": (0.1, 1.0)}}',
+            )
+        ranges[key] = Range(*parts)
+    return ranges
+
+
 def points(
     grid: Mapping[str, Sequence[Any]], ranges: Mapping[str, Range], draws: int | None, seed: int
 ) -> tuple[Point, ...]:
@@ -118,6 +151,7 @@ def _require(grid: Mapping[str, Sequence[Any]], ranges: Mapping[str, Range], dra
         raise Error(
             "there is nothing to vary", hint="give --grid privacy.epsilon=0.5,1,2, or write [sweep.grid] in the file"
         )
+    _require_keys((*grid, *ranges))
     for key, values in grid.items():
         if isinstance(values, str) or not values:
             raise Error(f"the grid has no values of {key}", hint=f"give some: {key} = [1, 2]")
@@ -125,8 +159,6 @@ def _require(grid: Mapping[str, Sequence[Any]], ranges: Mapping[str, Range], dra
             raise Error(f"the grid has a value of {key} twice", hint="give each once")
         if key in ranges:
             raise Error(f"{key} is both in the grid and in the ranges", hint="leave one of them out")
-    if "run.seeds" in (*grid, *ranges):
-        raise Error("run.seeds is not varied: all points have the same seeds", hint="say how many with --seeds")
     if bool(ranges) != (draws is not None):
         raise Error(
             "there are ranges, and no number of draws" if ranges else "there is nothing to draw from",
@@ -136,6 +168,43 @@ def _require(grid: Mapping[str, Sequence[Any]], ranges: Mapping[str, Range], dra
         _check.at_least(1, random=draws)
     for key, one in ranges.items():
         _require_range(key, one)
+
+
+def _require_keys(keys: Sequence[str]) -> None:
+    for key in keys:
+        if key == "run.seeds":
+            raise Error("run.seeds is not varied: all points have the same seeds", hint="say how many with --seeds")
+        if f"{key}.".startswith("sweep."):
+            raise Error(
+                f"{key} is not varied: it says what a sweep varies, and no run depends on it",
+                hint="vary keys of other sections; how many seeds every point has is said with --seeds",
+            )
+
+
+def _items(what: str, given: object, example: str) -> list[tuple[str, Any]]:
+    """Keys and what they are given, of a dict whose keys are words."""
+    if not isinstance(given, Mapping):
+        raise Error(f"{what}: {type(given).__name__} is given, expected a dict", hint=f"write {example}")
+    for key in given:
+        if not isinstance(key, str):
+            raise Error(f"{what}: {key!r:.60} is not a dotted key", hint=f"write {example}")
+    return list(given.items())
+
+
+def _plain(value: Any) -> Any:
+    """A value of NumPy as one of Python."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def _require_plain(key: str, value: Any) -> None:
+    """The value is one that can be kept in the sweep's folder."""
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        raise Error(
+            f"the grid has a value of {key} of type {type(value).__name__}",
+            hint="give numbers, words, lists or tables of them, as an experiment file has them",
+        ) from None
 
 
 def _require_range(key: str, one: Range) -> None:

@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 from murmurcast import _files
 from murmurcast.errors import NotWritten
@@ -12,6 +12,9 @@ from murmurcast.experiments.build import Experiment
 from murmurcast.experiments.sweep_points import in_turns
 from murmurcast.experiments.sweep_task import Done, Failed, Task
 from murmurcast.runs.sweep import LOG, Failure, Point, run_folder
+
+if TYPE_CHECKING:
+    from murmurcast.reports.progress_bar import CountInWords
 
 _GO_ON = "free some space; the same command then goes on with what is left"
 _ENOUGH = 0.05  # of a point's epochs, to say how long it takes
@@ -33,6 +36,41 @@ class Status(NamedTuple):
     attempts: int = 0
     outcome: Done | Failed | None = None
     seconds: float = 0.0
+
+
+@runtime_checkable
+class Watch(Protocol):
+    """Is told how a sweep stands; whatever it does changes no number."""
+
+    def __call__(self, points: Mapping[str, Status], seconds_left: float | None, /) -> None:
+        """All points by name, and the time that is left as far as can be said."""
+        ...
+
+
+@runtime_checkable
+class CountsPoints(Protocol):
+    """Shows how many are done, and not how each of them stands, as what `murmurcast.progress` yields."""
+
+    @property
+    def counted(self) -> "CountInWords":
+        """Told how many are done, of how many, and words."""
+        ...
+
+
+def as_watch(on_change: Watch | CountsPoints) -> Watch:
+    """Whom to tell of every change."""
+    if not isinstance(on_change, CountsPoints):
+        return on_change
+    bar = on_change
+
+    def count(points: Mapping[str, Status], seconds_left: float | None, /) -> None:
+        del seconds_left
+        states = [one.state for one in points.values()]
+        failed = states.count("failed")
+        words = f"{states.count('running')} running" + (f", {failed} failed" if failed else "")
+        bar.counted(states.count("done") + failed, len(states), words)
+
+    return count
 
 
 class State:

@@ -3,11 +3,15 @@
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigs
 
 from murmurcast._threads import threads_for
 from murmurcast.errors import Error
+from murmurcast.network.weights import mixing_rate, perron, require_aperiodic
 
 DENSE_UP_TO = 3000  # nodes, for all eigenvalues
+_EXACT_UP_TO = 300  # nodes, for the rate by all eigenvectors
+_LARGEST, _BASIS, _RESTARTS = 6, 60, 300  # eigenvalues; vectors that they are looked for in; how often anew
 
 
 def disagreements(
@@ -27,6 +31,44 @@ def disagreements(
     with threads_for(nodes):
         values = np.linalg.eigvals(weights.toarray())
     return np.delete(values, int(np.argmin(np.abs(values - 1)))).astype(np.complex128)
+
+
+def rate_alone(weights: csr_array) -> float:
+    """The rate of `mixing_rate` without its constant: the second largest eigenvalue modulus.
+
+    Up to 300 nodes it is the very same number. Beyond, the few largest eigenvalues by Arnoldi's iteration, always from
+    the same vector, or all of them where it does not converge; weights whose eigenvectors are close to dependent then
+    have their modulus here, and not its square root.
+
+    Raises:
+        Error: Powers of the weights do not converge.
+    """
+    if weights.shape[0] <= _EXACT_UP_TO:
+        return mixing_rate(weights).rate
+    try:
+        modes = _largest_disagreements(weights)
+    except ArpackError:
+        modes = disagreements(weights)
+    rate = float(np.abs(modes).max())
+    require_aperiodic(rate)
+    return rate
+
+
+def _largest_disagreements(weights: csr_array) -> NDArray[np.complex128]:
+    """A few eigenvalues of A - 1 pi, which has all of A but that of consensus."""
+    nodes, limit = weights.shape[0], perron(weights)
+    deviation = LinearOperator(
+        (nodes, nodes), matvec=lambda x: weights @ x.ravel() - limit @ x.ravel(), dtype=np.float64
+    )
+    values = eigs(
+        deviation,
+        _LARGEST,
+        ncv=_BASIS,
+        maxiter=_RESTARTS,
+        v0=np.random.default_rng(0).standard_normal(nodes),
+        return_eigenvectors=False,
+    )
+    return np.asarray(values, np.complex128)
 
 
 def exact_diffusion_radius(weights: csr_array) -> float:

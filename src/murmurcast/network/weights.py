@@ -241,10 +241,7 @@ def mixing_rate(weights: csr_array) -> MixingRate:
     with threads_for(len(deviation)):
         values, vectors = np.linalg.eig(deviation)
     rate = float(np.abs(values).max())
-    if rate >= 1 - 1e-12:
-        raise Error(
-            "the weights are periodic: powers of A do not converge", hint='set normaliser = "lazy" (R = max degree + 1)'
-        )
+    require_aperiodic(rate)
     start = np.eye(len(dense)) - perron(weights)[None, :]
     if np.linalg.cond(vectors) < 1e8:
         # deviation^t = V diag(values^t) V^-1 on the range of `start`, which projects the consensus direction out.
@@ -256,6 +253,14 @@ def mixing_rate(weights: csr_array) -> MixingRate:
         power, bound = power @ deviation, bound * rate
         constant = max(constant, float(np.abs(power).max() / bound))
     return MixingRate(constant, rate)
+
+
+def require_aperiodic(rate: float) -> None:
+    """Powers of weights with this second largest eigenvalue modulus converge."""
+    if rate >= 1 - 1e-12:
+        raise Error(
+            "the weights are periodic: powers of A do not converge", hint='set normaliser = "lazy" (R = max degree + 1)'
+        )
 
 
 def _check_dense(what: str, nodes: int) -> None:

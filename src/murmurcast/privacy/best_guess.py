@@ -14,7 +14,9 @@ from scipy.special import expit, ndtr
 
 from murmurcast import _check
 from murmurcast._check import FloatArray
-from murmurcast.privacy.conversion import Curve
+from murmurcast.privacy import sampling
+from murmurcast.privacy.conversion import Curve, curve_of, mu_of
+from murmurcast.privacy.releases import Releases
 from murmurcast.privacy.rounding import percent_at_most
 
 
@@ -44,13 +46,21 @@ def best_guess(mu: ArrayLike, curve: Curve, delta: float) -> FloatArray:
     """The best chance of guessing right, by what is proved of the noise.
 
     Gaussian and Laplace noise are mu-GDP. Of noise on a grid concentrated DP is proved, so epsilon at delta speaks. Of
-    sampled records both hold, mu without what sampling brings.
+    sampled records the privacy loss distributions speak; mu is then [nodes].
     """
     if curve.sampled:
-        return np.minimum(of_mu(mu), of_epsilon(curve.epsilon(mu, delta), delta))
+        by_coins = [sampling.best_guess(parts, curve.overflow) for parts in curve.parts_at(np.asarray(mu, np.float64))]
+        return np.minimum(of_mu(mu), by_coins)
     if curve.source == "seeded":
         return of_mu(mu)
     return of_epsilon(curve.epsilon(mu, delta), delta)
+
+
+def of_releases(releases: Releases, delta: float) -> FloatArray:
+    """[nodes] the best chance of guessing right, from a run's releases; 1 where nothing hides them."""
+    mu = mu_of(releases)
+    finite = np.isfinite(mu)
+    return np.where(finite, best_guess(np.where(finite, mu, releases.before), curve_of(releases), delta), 1.0)
 
 
 def in_words(chance: float, hidden: str) -> str:

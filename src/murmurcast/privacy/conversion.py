@@ -65,6 +65,12 @@ class Curve(NamedTuple):
                 parts: sampling.largest_factor(parts, epsilon, delta, fixed, self.overflow)
                 for parts in dict.fromkeys(self.sampled)
             }
+            if not all(factors.values()):
+                raise Error(
+                    f"epsilon {epsilon:g} at delta {delta:g} leaves nothing for steps on records that join by coins: "
+                    f"with a probability of {self.overflow:.2g} in all, more join than there is room for",
+                    hint='raise delta or epsilon, or take batches of a fixed size: sampling = "fixed"',
+                )
             return np.array([factors[parts] for parts in self.sampled])
         if self.laplace:
             return np.asarray(

@@ -17,7 +17,8 @@ from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.network.graph import Network
-from murmurcast.network.weights import arriving_amplitudes, mixing, mixing_rate
+from murmurcast.network.stability import rate_alone
+from murmurcast.network.weights import arriving_amplitudes, mixing
 from murmurcast.radio import divisor, mean_square, units
 from murmurcast.radio.air_time import joules, message_symbols, uses_of_round
 from murmurcast.radio.departures import departures
@@ -242,6 +243,6 @@ def _rate(weights: csr_array) -> float | None:
     if weights.shape[0] > _RATE_UP_TO:
         return None
     try:
-        return mixing_rate(weights).rate
+        return rate_alone(weights)
     except Error:  # periodic weights
         return None

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from murmurcast._check import FloatArray
 from murmurcast.privacy import paper
-from murmurcast.privacy.best_guess import best_guess, of_epsilon
+from murmurcast.privacy.best_guess import best_guess
 from murmurcast.privacy.conversion import Curve, curve
 from murmurcast.runs.result import Result
 
@@ -40,16 +39,16 @@ def _curve(attributes: Mapping[str, Any]) -> Curve:
     return curve(attributes.get("noise_source", "seeded"), int(attributes.get("dim", 0)), int(attributes["epochs"]))
 
 
-def best_guess_of(mu: ArrayLike, attributes: Mapping[str, Any], epsilon: ArrayLike | None = None) -> FloatArray:
-    """The best chance of guessing right under a promised mu, by what a ledger says of its noise and delta.
+def best_guess_of(ledger: Mapping[Any, Any], attributes: Mapping[str, Any]) -> FloatArray:
+    """[nodes] the best chance of guessing right under what a ledger promises.
 
     Args:
-        mu: [nodes].
-        attributes: The ledger's words and numbers.
-        epsilon: [nodes] where the ledger has it besides; the better of the two bounds counts.
+        ledger: Its arrays, by name.
+        attributes: Its words and numbers: of its noise, and delta.
     """
-    chance = best_guess(mu, _curve(attributes), float(attributes["delta"]))
-    return chance if epsilon is None else np.minimum(chance, of_epsilon(epsilon, float(attributes["delta"])))
+    if "promised_best_guess" in ledger:  # of records that join by coins it is not a function of mu alone
+        return np.asarray(ledger["promised_best_guess"], np.float64)
+    return best_guess(ledger["promised_mu"], _curve(attributes), float(attributes["delta"]))
 
 
 def nodes(run: Result) -> int:

@@ -217,6 +217,6 @@ def meaning(plan: "Plan", why_nominal: str) -> str:
     """What the certified number comes to for whoever guesses, in words; empty where nothing is certified."""
     if why_nominal:
         return ""
-    certified, worst = plan.certificate, int(np.argmax(plan.certificate.epsilon))
-    chance = float(best_guess(certified.mu[worst], plan.curve, certified.delta))
-    return in_words(chance, certified.unit)
+    certified = plan.certificate
+    chances = best_guess(certified.mu, plan.curve, certified.delta)
+    return in_words(float(chances.max()), certified.unit)

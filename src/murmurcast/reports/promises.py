@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from murmurcast._check import FloatArray
 from murmurcast.privacy.best_guess import in_words
 from murmurcast.privacy.certificate import unit_in_words
 from murmurcast.privacy.rounding import at_most, percent_at_most
@@ -63,12 +62,7 @@ def _row(run: Result, name: str) -> Row:
 
 
 def _best_guess(run: Result) -> float:
-    return float(ledger.best_guess_of(run.ledger["promised_mu"], run.ledger.attrs, _sampled_epsilon(run)).max())
-
-
-def _sampled_epsilon(run: Result) -> FloatArray | None:
-    """[nodes] where the ledger has it besides mu."""
-    return ledger.promised_epsilon(run) if "promised_epsilon" in run.ledger else None
+    return float(ledger.best_guess_of(run.ledger, run.ledger.attrs).max())
 
 
 def _sentence(text: str) -> str:

@@ -32,7 +32,7 @@ from murmurcast.reports.page import (
 )
 from murmurcast.reports.promises import is_not_certified, promise, promises
 from murmurcast.runs.compare import NOT_CERTIFIED, Comparison, compare
-from murmurcast.runs.result import Result, listed
+from murmurcast.runs.result import Result, listed, samples_in_words
 
 PAPER = (
     "Amir Ziaeddini, Yauhen Yakimenka, Jörg Kliewer. Differentially-Private Decentralized Learning in Heterogeneous "
@@ -128,6 +128,7 @@ def _curves(runs: Sequence[Result]) -> Section:
             (
                 "Lines are means over nodes and seeds; bands are one standard deviation over seeds. "
                 "Choose in the legend what to see: single nodes are there too.",
+                *(f"{_sentence(line)}." for line in samples_in_words(*runs)),
             )
         )
     ]
@@ -267,9 +268,9 @@ def _by_node(run: Result, model: str, title: str, columns: "list[_Column]", note
     if len(order) > _ROWS_UP_TO:
         final = run.final(f"{model}_{kind}").mean(axis=0)
         worst = np.argsort(-final if kind != "accuracy" else final, kind="stable")[:_WORST]
-        sample = "" if len(order) == ledger.nodes(run) else f" among the {len(order)} that were evaluated"
-        note = f"The {_WORST} nodes of {ledger.nodes(run)} with the worst {model} {kind}{sample}. {note}"
+        note = f"The {_WORST} nodes of {ledger.nodes(run)} with the worst {model} {kind}. {note}"
         order = [order[place] for place in worst]
+    note = " ".join((*(f"{_sentence(line)}." for line in samples_in_words(run)), note))
     names = dict(enumerate(run.node_names))
     rows: list[Row] = [(names.get(node, str(node)), *(_entry(column, node) for column in columns)) for node in order]
     return Table(title, ("node", *(column.heading for column in columns)), tuple(rows), note)

@@ -16,7 +16,7 @@ from murmurcast.reports.promises import promises
 from murmurcast.reports.runs import citation, in_one_column, origin, require_path
 from murmurcast.reports.sweep_lines import View, default_axis, is_drawable, view
 from murmurcast.runs.ranking import NOT_PAID
-from murmurcast.runs.result import Result
+from murmurcast.runs.result import Result, samples_in_words
 from murmurcast.runs.sweep import ALGORITHM, Sweep, text_of
 from murmurcast.runs.sweep_data import in_order, labels
 
@@ -111,6 +111,7 @@ def tables(sweep: Sweep) -> tuple[Table, ...]:
         "Mean over nodes and seeds; spread: standard deviation over seeds; worst node: its mean over seeds; uses: of "
         "the channel."
     )
+    note = " ".join((note, *(f"{_sentence(line)}." for line in samples_in_words(*sweep.runs.values()))))
     ends = {
         "published": f"{note} epsilon paid: by the node that pays most, recomputed from the ledger.",
         "own": f"{note} No noise covers own models, and no promise is about them: they stay on their nodes.",

@@ -10,7 +10,7 @@ from murmurcast.errors import Error
 from murmurcast.privacy.rounding import at_most
 from murmurcast.reports.page import Cell, Row, number
 from murmurcast.runs.ranking import NOT_PAID
-from murmurcast.runs.result import spread_over_seeds
+from murmurcast.runs.result import samples_in_words, spread_over_seeds
 from murmurcast.runs.sweep import Point, Sweep
 from murmurcast.runs.sweep_data import labels
 
@@ -74,6 +74,11 @@ def summary(sweep: Sweep, point: Point, metric: str) -> Summary:
         epsilon=sweep.epsilons[point.name],
         delta=float(run.info["privacy"]["delta"]),
     )
+
+
+def note(sweep: Sweep) -> str:
+    """What must be said below the table, a line each."""
+    return "\n".join((NOTE, *samples_in_words(*sweep.runs.values())))
 
 
 def headings(sweep: Sweep, metric: str) -> tuple[str, ...]:

@@ -25,6 +25,9 @@ _EPOCHS = 12  # of what was chosen
 # At epsilon 1 the best of 2, 3 and 4 on Fashion-MNIST; at the others in proportion to the steps on features.
 _NETWORK_STEPS = {budget: 3.0 * step / FEATURE_STEPS[1.0] for budget, step in FEATURE_STEPS.items()}
 
+# Settings were chosen on this very set, so that no run on it may say that they were chosen on public data.
+_OF_THE_CHOICE = {"data.name": "fashion-mnist", "privacy.settings_chosen": "not stated"}
+
 
 class Case(NamedTuple):
     """One experiment.
@@ -74,7 +77,7 @@ def cases() -> tuple[Case, ...]:
             ("10 nodes, sorted", {}, _network_of("complete", 10)),
             ("20 nodes, sorted", {}, _network_of("complete", 20)),
             ("4 nodes, iid", {"data.partition": "iid"}, None),
-            ("Fashion-MNIST, 4 nodes, sorted", {"data.name": "fashion-mnist"}, None),
+            ("Fashion-MNIST, 4 nodes, sorted", _OF_THE_CHOICE, None),
         )
         for epsilon in CERTIFIED_BUDGETS
     ]

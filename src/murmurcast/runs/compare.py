@@ -10,7 +10,7 @@ from murmurcast.privacy.certificate import unit_in_words
 from murmurcast.privacy.releases import ADVERSARIES
 from murmurcast.privacy.rounding import at_most
 from murmurcast.runs import over_seeds
-from murmurcast.runs.result import Result, listed, spread_over_seeds
+from murmurcast.runs.result import Result, listed, samples_in_words, spread_over_seeds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ class Row(NamedTuple):
         final: Mean over nodes and seeds at the last epoch.
         spread: Standard deviation over seeds of the mean over nodes; None with one seed.
         worst: The worst node's mean over seeds.
-        worst_node: Its number.
+        worst_node: Its number; of a large network, among the nodes of the public sample that was evaluated.
         epochs: First evaluated epoch at which the mean over nodes and seeds reaches the target; None if it never does.
         channel_uses: Up to that epoch.
         epsilon: What the run costs the worst node; None where nothing is promised.
@@ -92,11 +92,13 @@ class Comparison(NamedTuple):
         metric: What is compared, such as "own_accuracy". An epsilon stands beside metrics of published models only.
         target: What runs are timed to; a run reaches it from below for an accuracy, from above for anything else.
         rows: One per run.
+        samples: A line for metrics that are of a sample of nodes; empty where they are of all.
     """
 
     metric: str
     target: float
     rows: tuple[Row, ...]
+    samples: tuple[str, ...] = ()
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -169,7 +171,7 @@ class Comparison(NamedTuple):
             lines.append(f"against first: minus the first run{self._how_subtracted()}")
         if self.has_radio:
             lines.append("s, mJ: time and a node's mean energy up to the same epoch, over a radio")
-        return tuple(lines)
+        return (*lines, *self.samples)
 
     @property
     def records(self) -> list[dict[str, Any]]:
@@ -241,7 +243,7 @@ def compare(*runs: Result, metric: str | None = None, target: float | None = Non
         target = min(finite) if higher else max(finite)
     rows = [_row(run, metric, target, higher) for run in runs]
     others = (_against(row, run, runs[0], metric) for row, run in zip(rows[1:], runs[1:], strict=True))
-    return Comparison(metric, target, (rows[0], *others))
+    return Comparison(metric, target, (rows[0], *others), samples_in_words(*runs))
 
 
 def _against(row: Row, run: Result, first: Result, metric: str) -> Row:
@@ -307,7 +309,7 @@ def _row(run: Result, metric: str, target: float, higher: bool) -> Row:
         seeds=tuple(int(seed) for seed in run.metrics["seed"].values),
         interval=over_seeds.interval(final.mean(axis=1, dtype=np.float64)),
         worst=float(by_node[worst]),
-        worst_node=worst,
+        worst_node=int(run.metrics["node"][worst]),
         epochs=epochs,
         channel_uses=None if first is None else int(run.metrics["channel_uses"][first]),
         epsilon=privacy["epsilon"],

@@ -23,6 +23,7 @@ from murmurcast.engine import check, draws, node, noise
 from murmurcast.engine.train import Record
 from murmurcast.planning.plan import Plan
 from murmurcast.privacy import discrete
+from murmurcast.privacy.best_guess import of_releases
 from murmurcast.privacy.conversion import epsilon_of, mu_of, note
 from murmurcast.privacy.releases import Releases
 from murmurcast.problems.base import Problem
@@ -130,6 +131,7 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
     }
     if promised(algorithm, problem) and algorithm.releases[0].law.name == "sampled gaussian":
         by_node["promised_epsilon"] = epsilon_of(algorithm.releases[0], setup.budget.delta)
+        by_node["promised_best_guess"] = of_releases(algorithm.releases[0], setup.budget.delta)
     for part in promised(algorithm, problem)[1:]:
         by_node[f"promised_mu_against_{part.against.replace(' ', '_')}"] = mu_of(part)
     if problem.examples_per_node is not None:

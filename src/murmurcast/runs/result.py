@@ -44,6 +44,7 @@ _FORMAT = 2
 LEDGER_FORMAT = 2
 _TABLES = 64  # of a round, or metrics: far more than there are
 _SMALL = 2**20  # bytes: what a file holds besides its numbers
+_NAMES_UP_TO = 4  # runs, in a line
 
 
 class Outcome(NamedTuple):
@@ -213,6 +214,22 @@ def _require_metric(name: object, known: Iterable[Hashable]) -> None:
 def _left_by_method(metrics: Mapping[str, tuple[Hashable, ...]]) -> tuple[str, ...]:
     every, by_node = ("own_", "published_", "sent_power"), ("seed", "epoch", "node")
     return tuple(name for name, dims in metrics.items() if dims == by_node and not name.startswith(every))
+
+
+def samples_in_words(*runs: Outcome | Result) -> tuple[str, ...]:
+    """A line for metrics that are of a sample of nodes, one for every sample; of which runs, unless of all of them."""
+    names: dict[tuple[int, int], list[str]] = {}
+    for run in runs:
+        nodes = int(run.info["problem"]["nodes"])
+        labels = run.metrics.coordinates if isinstance(run, Outcome) else run.metrics
+        if (evaluated := len(labels["node"])) < nodes:
+            names.setdefault((evaluated, nodes), []).append(_check.printable(run.name))
+    lines = []
+    for (evaluated, nodes), sampled in names.items():
+        few = ", ".join(sampled) if len(sampled) <= _NAMES_UP_TO else f"{len(sampled)} of {len(runs)} runs"
+        whose = f" of {few}" if len(sampled) < len(runs) else ""
+        lines.append(f"metrics{whose} are of a public sample of {evaluated} of {nodes} nodes")
+    return tuple(lines)
 
 
 def write_data_key(folder: Path, key: str) -> None:

@@ -21,7 +21,7 @@ from murmurcast import _check, _files
 from murmurcast._display import html_of
 from murmurcast._json import json_text
 from murmurcast.errors import Altered, Error
-from murmurcast.runs.result import RUN, Result, load_run
+from murmurcast.runs.result import EXPERIMENT, RUN, Result, load_run
 from murmurcast.runs.sealed import MAX_TEXT_BYTES, read_bytes
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ ALGORITHM, BUDGET = "algorithm.name", "privacy.epsilon"  # the axes that every p
 _FORMAT = 1
 _LONGEST_NAME = 100
 _MADE_BY = "murmurcast sweep"
+_RESTORE = "restore it, or sweep into another folder; the runs beside it can be read one by one"
 
 
 class Point(NamedTuple):
@@ -219,9 +220,17 @@ def read_manifest(folder: Path) -> Manifest:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise Altered(
             f"{folder / MANIFEST} is not of this version of murmurcast, or was altered",
-            hint="restore it, or sweep into another folder; the runs beside it can be read one by one",
+            hint=_RESTORE,
         ) from None
     return manifest
+
+
+def read_experiment(folder: Path) -> str:
+    """The experiment that all points of a sweep share; a folder without it was altered."""
+    try:
+        return read_bytes(folder / EXPERIMENT, MAX_TEXT_BYTES).decode("utf-8", "replace")
+    except Altered as problem:
+        raise Altered(str(problem), hint=_RESTORE) from None
 
 
 def is_done(folder: Path, point: Point) -> bool:
@@ -236,4 +245,15 @@ def run_folder(folder: Path, point: Point) -> Path:
 
 def load_runs(folder: Path, manifest: Manifest) -> dict[str, Result]:
     """All finished runs of a sweep, by the names of their points."""
-    return {point.name: load_run(run_folder(folder, point)) for point in manifest.points if is_done(folder, point)}
+    return {point.name: _load_run(folder, point) for point in manifest.points if is_done(folder, point)}
+
+
+def _load_run(folder: Path, point: Point) -> Result:
+    """One of them; the sweep runs it again only where its folder is gone."""
+    try:
+        return load_run(run_folder(folder, point))
+    except Altered as problem:
+        raise Altered(
+            str(problem),
+            hint=f"restore it, or remove {run_folder(folder, point)}: the command of the sweep then runs it again",
+        ) from None

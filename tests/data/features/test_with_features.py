@@ -243,6 +243,14 @@ def test_own_maps_that_give_something_else_are_errors(function: Any, words: str)
         DIGITS.with_features([mc.features.Own(function=function)])
 
 
+@pytest.mark.parametrize("name", ["data_free", "name", "sha256"])
+def test_words_about_own_maps_are_words(name: str) -> None:
+    given: dict[str, Any] = {name: True}
+    with pytest.raises(mc.Error, match=f"{name} is True, expected words") as raised:
+        mc.features.Own(function=scaled, **given)
+    assert name in raised.value.hint
+
+
 def test_public_rows_are_the_same_for_everybody() -> None:
     assert probes(5).shape == (32, 5)
     np.testing.assert_array_equal(probes(5), probes(5))

@@ -54,6 +54,14 @@ class Own:
                 f"function is {type(self.function).__name__}, expected a function from rows to rows",
                 hint="give a function of an array [examples, features]",
             )
+        for field in ("data_free", "name", "sha256"):
+            if not isinstance(given := getattr(self, field), str):
+                raise Error(
+                    f"{field} is {given!r:.60}, expected words",
+                    hint='say it in your words: data_free="I chose it without looking at the records"'
+                    if field == "data_free"
+                    else f"give {field} as a string, or leave it out",
+                )
         if not self.name:
             kind = type(self.function)
             module = getattr(self.function, "__module__", None) or kind.__module__
