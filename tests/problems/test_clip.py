@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -53,6 +54,23 @@ def test_a_node_is_shortened_and_never_lengthened() -> None:
     np.testing.assert_allclose(clip.of_node(long), [0.6, 0.8], rtol=1e-6)
     np.testing.assert_array_equal(clip.of_node(short), short)
     np.testing.assert_array_equal(Clip(limit=1.0, per="example").of_node(long), long)
+
+
+def test_a_mean_is_shortened_only_by_what_rounding_can_have_added() -> None:
+    clip = Clip(limit=0.3, per="example")
+    for most in (1.0, 2.5):
+        ball = 0.3 * most
+        for size, expected in ((0.5, 1.0), (1.0, 1.0), (1 + 3e-7, 1.0), (1 + 1e-4, 1 + 1e-4), (2.0, 2.0)):
+            mean = jnp.asarray(ball * size * np.array([0.6, 0.8]), jnp.float32)
+            excess = float(clip.excess(mean, most))
+            assert excess == pytest.approx(expected, rel=1e-6)
+            assert (excess == 1) is (expected == 1)  # to the bit: an ordinary mean stays as it is
+    vast = Clip(limit=1e25, per="layer")
+    assert float(vast.excess(jnp.full(4, 0.5e25, jnp.float32))) == 1  # whose square float32 cannot hold
+    for per in ("node", "none"):
+        assert Clip(limit=0.3, per=per).excess(jnp.ones(4)) == 1
+    with jax.enable_x64(True):
+        assert clip.excess(jnp.ones(4, jnp.float64)) == 1  # where the account of secure noise counts roundings
 
 
 def test_examples_are_shortened_one_by_one_and_filling_stays_out() -> None:

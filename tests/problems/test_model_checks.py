@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import linen
 
 import murmurcast as mc
 
@@ -77,8 +79,63 @@ def test_a_loss_of_other_examples_is_refused() -> None:
     refused(
         "a batching rule of its own", "one example", loss=lambda p, e: loss(p, e._replace(features=mixed(e.features)))
     )
+    refused("prints what it sees", "print nothing", loss=lambda p, e: [jax.debug.print("{}", e.target), loss(p, e)][1])
+    refused("Python .debug_callback", "alone", loss=lambda p, e: [jax.debug.callback(print, e.target), loss(p, e)][1])
+    foreign = jax.ffi.ffi_call("anything", jax.ShapeDtypeStruct((64,), np.float32))
+    refused("calls foreign code", "alone", loss=lambda p, e: loss(p, e._replace(features=foreign(e.features))))
     counted = iter(range(99))
     refused("depends on what else", "pure", loss=lambda p, e: loss(p, e) * next(counted))
+
+
+@pytest.mark.parametrize("way", ["custom_vmap", "callback", "print"])
+def test_a_gradient_that_mixes_or_shows_examples_is_refused(way: str) -> None:
+    """Where the loss itself is sound: a backward rule of its own is no part of it."""
+
+    @jax.custom_batching.custom_vmap
+    def averaged(slope: jax.Array) -> jax.Array:
+        return slope
+
+    @averaged.def_vmap
+    def _over_examples(size: int, batched: Any, slope: jax.Array) -> Any:  # noqa: ARG001
+        return jnp.broadcast_to(slope.mean(axis=0, keepdims=True), slope.shape), True
+
+    def backward(features: jax.Array, slope: jax.Array) -> tuple[jax.Array, jax.Array]:
+        changed = jnp.broadcast_to(features, (10, 64)) * slope
+        if way == "custom_vmap":
+            changed = averaged(changed)
+        elif way == "callback":
+            shape = jax.ShapeDtypeStruct((10, 64), np.float32)
+            changed = jax.pure_callback(np.asarray, shape, changed, vmap_method="broadcast_all")
+        else:
+            jax.debug.print("{}", changed)
+        return changed, jnp.zeros_like(features)
+
+    @jax.custom_vjp
+    def total(weights: jax.Array, features: jax.Array) -> jax.Array:
+        return jnp.sum(weights @ features)
+
+    total.defvjp(lambda weights, features: (total(weights, features), features), backward)
+    words = {"custom_vmap": "a batching rule of its own", "callback": "calls back", "print": "prints what it sees"}
+    refused(f"gradient of the loss .*{words[way]}", "JAX alone", loss=lambda p, e: total(p["out"], e.features))
+
+
+def test_a_loss_without_a_gradient_is_refused() -> None:
+    def looping(parameters: Any, example: Any) -> jax.Array:
+        start = loss(parameters, example)
+        return jax.lax.while_loop(lambda value: value > 1, lambda value: value / 2, start)
+
+    refused("gradient of the loss cannot be evaluated: ValueError", "one example", loss=looping)
+
+
+def test_more_parameters_than_memory_can_have_are_refused() -> None:
+    """Before any of them is made: by their shapes."""
+    huge = 10**11
+
+    def module(key: jax.Array) -> Any:
+        return eqx.nn.MLP(64, 10, huge, 1, key=key)
+
+    for wide in (mc.modules.mlp(64, 10, hidden=[huge]), linen.Dense(huge), module):
+        refused("parameters; training needs", "smaller layers", module=wide, initialise=None, loss="cross-entropy")
 
 
 def test_predictions_are_labels() -> None:

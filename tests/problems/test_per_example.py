@@ -83,14 +83,14 @@ def hostile(rows: int) -> dict[str, Any]:
     }
 
 
-def data_of(features: Any, targets: Any) -> Any:
+def data_of(features: Any, targets: Any, classes: int | None = 10) -> Any:
     made = Dataset(
         name="hostile",
         features=features.astype(np.float32),
-        targets=targets.astype(np.int32),
-        test_features=np.ones((4, 64), np.float32),
-        test_targets=np.arange(4, dtype=np.int32),
-        classes=10,
+        targets=targets.astype(np.int32 if classes else np.float32) + (classes is None),
+        test_features=np.ones((4, features.shape[1]), np.float32),
+        test_targets=(np.arange(4) % (classes or 4)).astype(np.int32 if classes else np.float32),
+        classes=classes,
     )
     return made.partition("sorted", 1)
 
@@ -117,6 +117,50 @@ def test_no_example_and_no_node_passes_the_clip(name: str, clipping: Clipping) -
                     found = np.asarray(gradient(point, mine, l2), np.float64) / rows
                     assert np.isfinite(found).all(), (words, rows, size)
                     assert np.linalg.norm(found) <= limit * (1 + 1e-6), (words, rows, size, l2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mlp", "softmax", "ridge", "many parameters"])
+def test_the_mean_of_many_equal_examples_does_not_pass_the_clip(name: str) -> None:
+    """In float32 a sum of 14,000 equal numbers is rounded in the same direction again and again."""
+    rows, limit, passed = 14_000, 0.3, []
+    for value in (83.6, 121.7, 183.2, 196.4):
+        data = data_of(np.full((rows, 4), value), np.zeros(rows), classes=None if name == "ridge" else 3)
+        if name == "ridge":
+            problem: Any = mc.RidgeRegression(data=data, clip=limit)
+        elif name == "softmax":
+            problem = mc.SoftmaxRegression(data=data, clip=limit)
+        elif name == "many parameters":
+            problem = mc.Model(
+                data=data, clip=limit, initialise=lambda _: jnp.zeros(2000), loss=lambda p, e: p.sum() * e.features[0]
+            )
+        else:
+            module = mc.modules.mlp(4, 3, hidden=[2])
+            problem = mc.Model(data=data, module=module, loss="cross-entropy", clip=limit)
+        mine, point = node_data(problem, 0), jnp.asarray(problem.start(jax.random.key(0)), jnp.float32) + 1e-3
+        for take in (problem.gradient_at_public, problem.gradient_at_private):
+            gradient = np.asarray(jax.jit(take)(point, mine, jax.random.key(1)), np.float64)
+            passed.append(np.linalg.norm(gradient) / limit)
+    assert min(passed) > 0.99
+    assert max(passed) <= 1 + 1e-6
+
+
+def test_a_mean_of_more_examples_than_expected_is_not_shortened() -> None:
+    """Secret coins let more join than the mean is divided by: that is no rounding."""
+    data = data_of(np.full((40, 4), 100.0), np.zeros(40), classes=3)
+    problem: Any = mc.SoftmaxRegression(data=data, clip=0.3, batch=10, sampling="poisson")
+    mine, point, norms = node_data(problem, 0), jnp.zeros(problem.shape), []
+
+    @jax.jit
+    def gradient(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return problem.gradient_at_public(point, mine, key), problem.drawn(mine, key)[0].present.sum()
+
+    for seed in range(12):
+        drawn, count = gradient(jax.random.key(seed))
+        found = np.linalg.norm(np.asarray(drawn, np.float64))
+        assert found == pytest.approx(0.3 * float(count) / 10, rel=1e-5)
+        norms.append(float(found))
+    assert max(norms) > 0.3 * 1.05
 
 
 @pytest.mark.parametrize("bias", [True, False])

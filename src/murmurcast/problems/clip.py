@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import jax
 
 Clipping = Literal["node", "example", "layer", "none"]
+_ROUNDINGS_OF_ONE = 4  # by which a single example's clip may be off: 5e-7 in float32, which a mean may be too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +82,25 @@ class Clip:
     def of_node(self, gradient: "jax.Array") -> "jax.Array":
         """A node's gradient, shortened to the limit where nodes are clipped."""
         return gradient * shrink(norm(gradient), self.limit) if self.per == "node" else gradient
+
+    def excess(self, mean: "jax.Array", most: float = 1.0) -> "jax.Array | float":
+        """How many times too long rounding made a node's mean of clipped examples; 1 where it did not.
+
+        In float32 a sum of n equal gradients of norm C may come out as n C (1 + 1e-4). Dividing by this brings a mean
+        that left the ball of all such means back to its nearest point there. Projections on a ball move no two points
+        apart, so one record moves the result by no more than it moves the mean: 2 C / n. Float64 needs none of this,
+        and what is counted of its roundings (`privacy.discrete`) stays true.
+
+        Args:
+            mean: The sum of clipped examples over the fixed number n.
+            most: How many examples may be in the sum, over n: above 1 where secret coins may let more join.
+        """
+        import jax.numpy as jnp  # planning needs a clip, and no engine
+
+        if self.per not in ("example", "layer") or mean.dtype != np.float32:
+            return 1.0
+        longest = self.limit * most * (1 + _ROUNDINGS_OF_ONE * float(np.finfo(np.float32).eps))
+        return jnp.maximum(norm(mean / longest), 1)  # squares of the mean itself overflow where the limit is 1e20
 
     def of_examples(self, present: "jax.Array", norms: "jax.Array") -> "jax.Array":
         """[examples] the factor of every example's gradient: 0 for filling, and what its clip leaves of the others."""

@@ -219,6 +219,14 @@ class OnExamples(ABC):
         features, targets, reach = (part[holdings.rows] for part in pool)
         return Rows(features, None, targets, reach, present, holdings.size)
 
+    def averaged(self, total: jax.Array, count: jax.Array) -> jax.Array:
+        """A node's gradient from the sum of its clipped examples, clipped as a whole where nodes are."""
+        if self.batch == 1 and self.sampled is None:  # one example is no sum
+            return self.gradient_clip.of_node(total / count)
+        most = 1.0 if self.sampled is None else self.sampled.room / self.sampled.batch
+        # The excess goes to the number: what follows is compiled to the same bits as without it where it is 1.
+        return self.gradient_clip.of_node(total / (count * self.gradient_clip.excess(total / count, most)))
+
     def drawn(self, mine: Rows, key: jax.Array) -> tuple[Rows, jax.Array]:
         """The rows a node computes with in one epoch, and the fixed number it divides by."""
         if self.batch is None:

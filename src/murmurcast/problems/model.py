@@ -145,12 +145,12 @@ class Model(OnExamples):
     def gradient_at_public(self, model: jax.Array, mine: Rows, key: jax.Array) -> jax.Array:
         """The node's gradient; the L2 term, free of data here, is added after clipping."""
         rows, count = self.drawn(mine, key)
-        return self.gradient_clip.of_node(self._clipped_sum(model, rows, 0.0) / count) + self.l2 * model
+        return self.averaged(self._clipped_sum(model, rows, 0.0), count) + self.l2 * model
 
     def gradient_at_private(self, model: jax.Array, mine: Rows, key: jax.Array) -> jax.Array:
         """The node's gradient, the L2 term inside the clip of every example."""
         rows, count = self.drawn(mine, key)
-        return self.gradient_clip.of_node(self._clipped_sum(model, rows, self.l2) / count)
+        return self.averaged(self._clipped_sum(model, rows, self.l2), count)
 
     def evaluate(self, model: jax.Array, test: TestPart) -> Metrics:
         """Mean loss on the test part, and accuracy where labels are predicted."""

@@ -12,10 +12,11 @@ from murmurcast.errors import Error
 from murmurcast.problems.modules.base import Initialise, Module, Parameters, ParameterTree
 from murmurcast.problems.per_example import Example, Loss, Predict
 
-# Primitives by which a loss could see examples together: what leaves the compiled program, and what is done otherwise
-# with many examples than with one.
+# Primitives by which a loss could see examples together or show them: what leaves the compiled program, and what is
+# done otherwise with many examples than with one.
 _REFUSED_PRIMITIVES = {"pure_callback": "calls back into Python", "io_callback": "calls back into Python"}
-_REFUSED_PRIMITIVES |= {"custom_vmap_call": "has a batching rule of its own"}
+_REFUSED_PRIMITIVES |= {"debug_callback": "calls back into Python", "debug_print": "prints what it sees"}
+_REFUSED_PRIMITIVES |= {"ffi_call": "calls foreign code", "custom_vmap_call": "has a batching rule of its own"}
 _SAME = 1e-4  # relative: what the order of sums may change
 
 
@@ -120,19 +121,25 @@ def _way_out(problem: Exception) -> str:
 
 
 def _require_apart(loss: Loss, parameters: Parameters, example: Example) -> None:
-    """A loss has no operation by which it could remember, pass on or mix examples."""
-    used = primitives(loss, parameters, example)
-    for name, words in _REFUSED_PRIMITIVES.items():
-        if name in used:
-            raise Error(
-                f"the loss {words} ({name}), where examples could be seen together",
-                hint="write it in JAX alone, for one example",
-            )
+    """A loss has no operation by which it could remember, pass on, show or mix examples.
+
+    Nor has its gradient: the backward rule of a `custom_vjp` is nowhere in the loss itself.
+    """
+    gradient = jax.value_and_grad(lambda *given: loss(*given))
+    for what, function in (("loss", loss), ("gradient of the loss", gradient)):
+        _traced(f"the {what}", function, parameters, example)
+        used = primitives(function, parameters, example)
+        for name, words in _REFUSED_PRIMITIVES.items():
+            if name in used:
+                raise Error(
+                    f"the {what} {words} ({name}), where examples could be seen, one by one or together",
+                    hint="write it in JAX alone, for one example, and let it print nothing",
+                )
 
 
-def primitives(loss: Loss, parameters: Parameters, example: Example) -> set[str]:
-    """The names of all operations in a loss."""
-    return {str(equation.primitive) for equation in _equations(jax.make_jaxpr(loss)(parameters, example).jaxpr)}
+def primitives(function: Any, parameters: Parameters, example: Example) -> set[str]:
+    """The names of all operations in a loss, or in its gradient."""
+    return {str(equation.primitive) for equation in _equations(jax.make_jaxpr(function)(parameters, example).jaxpr)}
 
 
 def _equations(jaxpr: Any) -> "list[Any]":

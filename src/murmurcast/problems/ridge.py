@@ -58,8 +58,7 @@ class RidgeRegression(OnExamples):
         rows, count = self.drawn(mine, key)
         residual = rows.features @ model - rows.targets
         scale = self.gradient_clip.of_examples(rows.present, jnp.abs(residual) * rows.reach)
-        gradient = (residual * scale) @ rows.features / count
-        return self.gradient_clip.of_node(gradient) + self.l2 * model
+        return self.averaged((residual * scale) @ rows.features, count) + self.l2 * model
 
     def gradient_at_private(self, model: jax.Array, mine: Rows, key: jax.Array) -> jax.Array:
         """The node's gradient, the L2 term inside the clip.
@@ -72,8 +71,7 @@ class RidgeRegression(OnExamples):
         parts = (residual * rows.reach) ** 2 + self.l2**2 * jnp.sum(model * model)
         norms = length(parts + 2 * self.l2 * residual * predicted, parts)
         scale = self.gradient_clip.of_examples(rows.present, norms)
-        gradient = ((residual * scale) @ rows.features + self.l2 * jnp.sum(scale) * model) / count
-        return self.gradient_clip.of_node(gradient)
+        return self.averaged((residual * scale) @ rows.features + self.l2 * jnp.sum(scale) * model, count)
 
     def evaluate(self, model: jax.Array, test: RidgeTest) -> Metrics:
         """Half the mean squared error on the test part, and the distance to the optimum."""

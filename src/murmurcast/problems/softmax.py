@@ -68,8 +68,7 @@ class SoftmaxRegression(OnExamples):
         residual, _ = self._residual(model, rows)
         lengths = jnp.sqrt(jnp.sum(residual * residual, axis=0)) * rows.reach
         scale = self.gradient_clip.of_examples(rows.present, lengths)
-        gradient = _outer_sum(residual * scale, rows, self.bias) / count
-        return self.gradient_clip.of_node(gradient) + self.l2 * model
+        return self.averaged(_outer_sum(residual * scale, rows, self.bias), count) + self.l2 * model
 
     def gradient_at_private(self, model: jax.Array, mine: Rows, key: jax.Array) -> jax.Array:
         """The node's gradient, the L2 term inside the clip.
@@ -81,8 +80,8 @@ class SoftmaxRegression(OnExamples):
         parts = jnp.sum(residual * residual, axis=0) * rows.reach**2 + self.l2**2 * jnp.sum(model * model)
         norms = length(parts + 2 * self.l2 * jnp.sum(residual * scores, axis=0), parts)
         scale = self.gradient_clip.of_examples(rows.present, norms)
-        gradient = (_outer_sum(residual * scale, rows, self.bias) + self.l2 * jnp.sum(scale) * model) / count
-        return self.gradient_clip.of_node(gradient)
+        total = _outer_sum(residual * scale, rows, self.bias) + self.l2 * jnp.sum(scale) * model
+        return self.averaged(total, count)
 
     def evaluate(self, model: jax.Array, test: TestPart) -> Metrics:
         """Mean cross-entropy and accuracy on the test part."""

@@ -50,6 +50,13 @@ class Nnx(nnx.Module):  # type: ignore[misc]
         return self.out(found)
 
 
+class TakesTwo(Nnx):
+    """Wants to know more than the rows."""
+
+    def __call__(self, rows: jax.Array, train: bool) -> Any:  # type: ignore[override]  # noqa: ARG002
+        return super().__call__(rows)
+
+
 def mlp(key: jax.Array) -> Any:
     return eqx.nn.MLP(64, 10, 6, 1, activation=jnp.tanh, key=key)
 
@@ -111,6 +118,12 @@ def test_linen_begins_with_its_own_initialiser() -> None:
         (stacked(eqx.nn.Dropout(0.5)), "layers.1 drops units", "inference"),
         (stacked(eqx.nn.Lambda(lambda x: jax.lax.psum(x, "batch"))), "cannot be evaluated", "group norm"),
         (eqx.nn.Linear(64, 10, dtype=jnp.complex64, key=jax.random.key(0)), "complex64", "float32"),
+        (
+            lambda key: nnx.Linear(7, 10, rngs=nnx.Rngs(key)),
+            r"applied to features \[rows, 64\]: TypeError",
+            "nothing else",
+        ),
+        (TakesTwo(nnx.Rngs(0)), r"applied to features \[rows, 64\]: TypeError.*argument: 'train'", "nothing else"),
         (Linen, "Linen is a class", "make one"),
         (lambda _: Linen(), "module of linen", "the module itself"),
         (lambda _: 3, "no module", "a module of Flax"),

@@ -99,6 +99,25 @@ def test_what_has_no_gradient_of_its_own_is_refused_by_name(layer: Any, words: s
     assert hint in raised.value.hint
 
 
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (lambda: network(nn.Tanh()).bfloat16(), "0.weight cannot be read as an array: TypeError"),
+        (lambda: nn.Sequential(nn.LazyLinear(8), nn.Linear(8, 10)), "0.weight cannot be read as an array"),
+    ],
+    ids=["bfloat16", "lazy"],
+)
+def test_weights_that_are_no_arrays_are_refused_by_name(module: Any, words: str) -> None:
+    with pytest.raises(mc.Error, match=words) as raised:
+        problem_of(module())
+    assert "float32" in raised.value.hint
+
+
+def test_a_module_that_cannot_be_applied_to_rows_is_refused() -> None:
+    with pytest.raises(mc.Error, match="cannot be converted"):
+        problem_of(nn.Linear(7, 10))
+
+
 def test_dropout_at_rest_is_no_dropout() -> None:
     module = network(nn.Dropout(0.5)).eval()
     assert problem_of(module).dim == 64 * 8 + 8 + 8 * 10 + 10

@@ -64,7 +64,7 @@ def test_a_convolution_is_that_of_jax() -> None:
         ("mpl", {}, 'no module "mpl"', "mlp"),
         ("mlp", {"width": 3}, "unexpected keyword argument 'width'", "hidden, activation"),
         ("mlp", {"hidden": [0]}, "units is 0", ""),
-        ("mlp", {"hidden": "much"}, "hidden", ""),
+        ("mlp", {"hidden": "much"}, "hidden", "such as hidden=[64]"),
         ("mlp", {"activation": "tanhh"}, "activation", "tanh"),
         ("small-cnn", {"image": [8, 9]}, "no image of 8 x 9", "image = "),
         ("small-cnn", {"image": [64]}, "no image of 64", "image = "),

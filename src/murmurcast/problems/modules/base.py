@@ -1,6 +1,9 @@
 """What a module offers, and trees of parameters as one flat array."""
 
+import math
+import os
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -11,6 +14,7 @@ from murmurcast import _check
 from murmurcast.errors import Error
 
 Parameters = Any  # a pytree of arrays
+_COPIES = 3  # of the parameters that are there at once, at least: the model, its gradient, what is sent
 
 
 class Initialise(Protocol):
@@ -88,6 +92,25 @@ def ravel(tree: Parameters) -> jax.Array:
     return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(tree)])
 
 
+def require_memory(leaves: Iterable[Any]) -> None:
+    """So many parameters have room in this machine, before any of them is."""
+    count = sum(math.prod(getattr(leaf, "shape", ())) for leaf in leaves)
+    needed = 4 * _COPIES * count
+    if needed > _memory():
+        raise Error(
+            f"the model has {count:.3g} parameters; training needs {needed / 2**30:.3g} GiB for one node, and this "
+            f"machine has {_memory() / 2**30:.3g}",
+            hint="use fewer or smaller layers",
+        )
+
+
+def _memory() -> int:
+    """Bytes that the machine has; where it does not say, what no machine has for less than a fortune."""
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        return 2**40
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def tree_of(initialise: Initialise) -> ParameterTree:
     """The tree that an initialiser makes: floating-point arrays whose shapes are always the same."""
     try:
@@ -99,6 +122,7 @@ def tree_of(initialise: Initialise) -> ParameterTree:
             f"initialise fails: {type(problem).__name__}: {_check.short(problem)}",
             hint="let it make a tree of arrays from a JAX key, by pure functions",
         ) from None
+    require_memory(jax.tree.leaves(first))
     structure: Any
     leaves, structure = jax.tree_util.tree_flatten_with_path(first)
     names = tuple(jax.tree_util.keystr(path, simple=True, separator="/") or "the model" for path, _ in leaves)

@@ -7,7 +7,7 @@ import numpy as np
 
 from murmurcast import _check
 from murmurcast.errors import Error
-from murmurcast.problems.modules.base import Module
+from murmurcast.problems.modules.base import Module, require_memory
 
 Library = Literal["linen", "nnx", "equinox", "torch"]
 _HOMES: dict[str, Library] = {
@@ -64,6 +64,7 @@ def _tried(make: Any) -> Any:
             f"the function that makes the module fails: {type(problem).__name__}: {_check.short(problem)}",
             hint=f"it is called with a JAX key; {_EXPECTED}",
         ) from None
+    require_memory(jax.tree.leaves(kept[0]))
     return kept[0]
 
 
@@ -106,8 +107,15 @@ def require_unmixed(apply_to_all: Any, apply: Any, parameters: Any, features: ja
         parameters: Of the module.
         features: [rows, features] a few examples.
     """
-    together = np.asarray(apply_to_all(parameters, features))
-    alone = np.stack([np.asarray(apply(parameters, row)) for row in features])
+    try:
+        together = np.asarray(apply_to_all(parameters, features))
+        alone = np.stack([np.asarray(apply(parameters, row)) for row in features])
+    except Exception as problem:  # noqa: BLE001 - whatever somebody else's code raises is said in our words
+        raise Error(
+            f"the module cannot be applied to features [rows, {features.shape[1]}]: "
+            f"{type(problem).__name__}: {_check.short(problem)}",
+            hint="let it take a batch of rows of features and nothing else",
+        ) from None
     if together.shape != alone.shape or not np.allclose(together, alone, rtol=_SAME, atol=_SAME):
         raise Error(
             "the module gives an example other outputs in a batch than alone: it mixes examples, as batch norm does",

@@ -9,7 +9,7 @@ from flax import nnx
 
 from murmurcast import _check
 from murmurcast.errors import Error
-from murmurcast.problems.modules.base import Converted, Parameters
+from murmurcast.problems.modules.base import Converted, Parameters, require_memory
 from murmurcast.problems.modules.convert import refuse_dropout, refuse_mixing, require_unmixed
 
 
@@ -52,6 +52,7 @@ def _one_by_one(initialise: Any, apply_to_all: Any, features: jax.Array) -> Conv
     def apply(parameters: Parameters, one: jax.Array) -> jax.Array:
         return apply_to_all(parameters, one[None])[0]
 
+    require_memory(jax.tree.leaves(jax.eval_shape(initialise, jax.random.key(0))))
     require_unmixed(apply_to_all, apply, initialise(jax.random.key(0)), features)
     return Converted(initialise, apply)
 

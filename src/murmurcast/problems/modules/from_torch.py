@@ -1,6 +1,7 @@
 """PyTorch modules, run by JAX through torchax: written for batches, so each example is a batch of one."""
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -25,11 +26,10 @@ def from_torch(module: Any, features: jax.Array) -> Converted:
             hint='install it: pip install "murmurcast[torch]"',
         ) from None
     _require_own_gradients(module)
-    module = copy.deepcopy(module)  # hooks and JAX tensors stay out of the user's
-    kept = {name: jnp.asarray(value.detach().numpy()) for name, value in module.named_buffers()}
-    weights = {name: np.asarray(value.detach().numpy()) for name, value in module.named_parameters()}
-    entered = _watched(module)
-    _, call = torchax.extract_jax(module)
+    module = _copied(module)  # hooks and JAX tensors stay out of the user's, and later steps of its own out of this
+    kept = {name: jnp.asarray(array) for name, array in _arrays(module.named_buffers()).items()}
+    weights = _arrays(module.named_parameters())
+    entered: list[str] = []
 
     def initialise(key: jax.Array) -> Parameters:
         del key  # the module was initialised where it was made
@@ -42,6 +42,8 @@ def from_torch(module: Any, features: jax.Array) -> Converted:
         return apply_to_all(parameters, one[None])[0]
 
     try:
+        entered = _watched(module)
+        _, call = torchax.extract_jax(module)
         jax.eval_shape(jax.grad(lambda weights: jnp.sum(apply(weights, features[0]))), initialise(jax.random.key(0)))
     except Exception as problem:  # noqa: BLE001 - whatever the bridge raises is said in our words
         layer = entered[-1] if entered else type(module).__name__
@@ -68,6 +70,30 @@ def _require_own_gradients(module: Any) -> None:
     for name, value in module.named_parameters():
         if not value.is_floating_point():
             raise Error(f"the parameter {name} is of {value.dtype}, which has no gradient", hint="make it float32")
+
+
+def _copied(module: Any) -> Any:
+    try:
+        return copy.deepcopy(module)
+    except Exception as problem:  # noqa: BLE001 - whatever PyTorch raises is said in our words
+        raise Error(
+            f"{type(module).__name__} cannot be copied: {type(problem).__name__}: {_check.short(problem)}",
+            hint="let it hold parameters and buffers only, no results of computations",
+        ) from None
+
+
+def _arrays(tensors: Iterable[tuple[str, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    """Tensors by name, as arrays; bfloat16, other devices and layers that have not seen their input yet have none."""
+    arrays = {}
+    for name, tensor in tensors:
+        try:
+            arrays[name] = np.asarray(tensor.detach().numpy())
+        except Exception as problem:  # noqa: BLE001 - whatever PyTorch raises is said in our words
+            raise Error(
+                f"{name} cannot be read as an array: {type(problem).__name__}: {_check.short(problem)}",
+                hint="make the module float32 on the CPU: module.float().cpu(); call one with lazy layers once before",
+            ) from None
+    return arrays
 
 
 def _watched(module: Any) -> list[str]:

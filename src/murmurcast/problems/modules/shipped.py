@@ -22,7 +22,7 @@ def mlp(features: int, outputs: int, *, hidden: Sequence[int] = (64,), activatio
         hidden: Units of every hidden layer.
         activation: "tanh", "relu", "gelu" or "sigmoid"; bounded ones do better under clipping.
     """
-    units = _check.whole_numbers("hidden = [64]", hidden=hidden)
+    units = _check.whole_numbers("[64]", hidden=hidden)
     for size in (features, outputs, *units):
         _check.at_least(1, units=size)
     _check.one_of(ACTIVATIONS, activation=activation)
@@ -61,14 +61,14 @@ def small_cnn(
         groups: Of a group norm behind every convolution; 0 leaves it out.
     """
     side = math.isqrt(features)
-    sizes = _check.whole_numbers("image = [28, 28]", image=(side, side) if image is None else image)
+    sizes = _check.whole_numbers("[28, 28]", image=(side, side) if image is None else image)
     if len(sizes) not in (2, 3) or math.prod(sizes) != features:
         raise Error(
             f"an example has {features} features, which is no image of {' x '.join(map(str, sizes)) or 'nothing'}",
             hint="give rows, columns and channels: image = [28, 28], or image = [32, 32, 3]",
         )
     rows, columns, *depth = sizes
-    widths = _check.whole_numbers("channels = [16, 32]", channels=channels)
+    widths = _check.whole_numbers("[16, 32]", channels=channels)
     for size in (kernel, hidden, outputs, rows, columns, *widths):
         _check.at_least(1, units=size)
     _check.at_least(0, groups=groups)
