@@ -84,12 +84,13 @@ def hostile(rows: int) -> dict[str, Any]:
 
 
 def data_of(features: Any, targets: Any, classes: int | None = 10) -> Any:
+    kind: Any = np.int32 if classes else np.float32
     made = Dataset(
         name="hostile",
         features=features.astype(np.float32),
-        targets=targets.astype(np.int32 if classes else np.float32) + (classes is None),
+        targets=targets.astype(kind) + (classes is None),
         test_features=np.ones((4, features.shape[1]), np.float32),
-        test_targets=(np.arange(4) % (classes or 4)).astype(np.int32 if classes else np.float32),
+        test_targets=(np.arange(4) % (classes or 4)).astype(kind),
         classes=classes,
     )
     return made.partition("sorted", 1)
