@@ -108,12 +108,19 @@ def test_a_run_of_a_shipped_module_is_certified_as_a_whole(clipping: str, tmp_pa
     assert any(words in line for line in found.assumptions)
 
 
+def test_no_model_of_another_size_is_taken(tmp_path: Path) -> None:
+    saved = run(parse(), tmp_path / "run")
+    other = saved.experiment.replace("    3,\n", "    300,\n")
+    with pytest.raises(Altered, match=r"problem\.dim is 27, but the model has \d{4,}"):
+        mc.certify(mc.Result(**{**vars(saved), "experiment": other}))
+
+
 def test_no_model_is_made_anew_that_is_larger_than_the_runs_own(tmp_path: Path) -> None:
     """A folder could name one that fills the memory: 5 million million parameters here."""
     saved = run(parse(), tmp_path / "run")
     other = saved.experiment.replace("    3,\n", "    1000000,\n    5000000,\n")
     assert other != saved.experiment
-    with pytest.raises(Altered, match=r"problem\.dim is 27, but the model has 50000"):
+    with pytest.raises(Altered, match=r"the model has 5e\+12 parameters; training needs"):
         mc.certify(mc.Result(**{**vars(saved), "experiment": other}))
 
 

@@ -40,7 +40,7 @@ def result(accuracy: np.ndarray[Any, Any], uses: int, epsilon: float | None = No
         "against": "everybody",
         "weaker": [],
     }
-    info = {"name": "some", "algorithm": "any", "privacy": privacy}
+    info = {"name": "some", "algorithm": "any", "privacy": privacy, "problem": {"nodes": NODES}}
     return Result(metrics=metrics, ledger=xr.Dataset(), published=np.zeros(0), info=info)
 
 
