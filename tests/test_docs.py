@@ -24,6 +24,7 @@ BIN = Path(sys.executable).parent
 LONG = {  # pages whose examples take long; what they show is tested by itself too
     *("docs/audit.md", "docs/channels-in-and-out.md", "docs/plan.md", "docs/radio.md", "docs/rank.md"),
     *("docs/reference/python.md", "docs/scale.md", "docs/sweep.md", "docs/tune.md", "docs/your-own-model.md"),
+    "docs/exact-diffusion.md",
 }
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
