@@ -164,8 +164,9 @@ def test_an_altered_run_is_reported_and_not_run_anew(swept: mc.Sweep, tmp_path: 
         mc.load_sweep(copy)
     assert f"remove {copy / 'runs' / NAMES[0]}: the command of the sweep" in caught.value.hint
     shutil.rmtree(copy / "runs" / NAMES[0])  # as the hint says, and it is true
-    assert set(mc.load_sweep(copy).runs) == set(NAMES[1:])
-    assert set(mc.sweep(tiny(), GRID, mc.SweepOptions(folder=copy, workers=1)).runs) == set(NAMES)
+    rest = set(mc.load_sweep(copy).runs)  # another test may have let the grid grow
+    assert set(NAMES[1:]) <= rest
+    assert set(mc.sweep(tiny(), GRID, mc.SweepOptions(folder=copy, workers=1)).runs) == rest | {NAMES[0]} != rest
 
 
 def test_a_folder_without_its_experiment_says_so(tmp_path: Path) -> None:
