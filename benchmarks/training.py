@@ -2,8 +2,11 @@
 
 "plain" is the stacked loop of benchmarks/rival.py, which the bars are about. "tuned" is benchmarks/tuned.py: the same
 work by hand, threaded and blocked for the cache, with mixing and gradient of the quadratic folded into one matrix.
+
+With the source folder of an earlier version in BEFORE, that version is timed too: see benchmarks/before.py.
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -17,7 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import murmurcast as mc
-from benchmarks import rival, tuned
+from benchmarks import before, rival, tuned
 from murmurcast._npz import taken_together
 from murmurcast.algorithms.base import Algorithm
 from murmurcast.data.base import Dataset
@@ -205,7 +208,9 @@ def bench() -> None:
         compare(make())
     ours, numpy = memory("ours"), memory("plain")
     verdict = "within" if ours <= numpy + 500 else "OVER"
-    print(f"W1000 peak memory: {ours:.0f} MiB against {numpy:.0f} of the plain loop, {verdict} 500 MiB more")
+    print(f"W1000 peak memory: {ours:.0f} MiB against {numpy:.0f} of the plain loop, {verdict} 500 MiB more", flush=True)
+    if earlier := os.environ.get("BEFORE"):
+        before.compare(Path(earlier), tuple(WORKS))
 
 
 def peak_of(side: str) -> float:
