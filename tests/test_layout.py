@@ -11,7 +11,7 @@ import murmurcast
 
 SOURCE = Path(murmurcast.__file__).parent
 LAYERS = (  # folders, and the modules of the ground
-    ("errors", "_display", "_json", "_npz", "_progress", "_threads"),
+    ("errors", "_cipher", "_devices", "_display", "_json", "_npz", "_progress", "_threads"),
     ("_check", "_files"),
     ("network", "data", "privacy"),
     ("radio",),

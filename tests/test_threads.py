@@ -22,7 +22,7 @@ def test_within_it_blas_has_one_thread_and_behind_it_as_many_as_before() -> None
 
 
 def test_pieces_run_side_by_side_on_one_blas_thread_each_and_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_threads, "_cores", lambda: 2)
+    monkeypatch.setattr(_threads, "cores", lambda: 2)
     both = threading.Barrier(2, timeout=60)  # passes only while two pieces are under way
 
     def work(number: int) -> tuple[int, set[int]]:
@@ -46,7 +46,7 @@ def test_an_error_of_one_piece_comes_out_and_threads_are_given_back() -> None:
 
 
 def test_work_that_leaves_pythons_lock_runs_on_all_cores_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_threads, "_cores", lambda: 2)
+    monkeypatch.setattr(_threads, "cores", lambda: 2)
     both = threading.Barrier(2, timeout=60)
 
     def work(number: int) -> int:
@@ -55,5 +55,5 @@ def test_work_that_leaves_pythons_lock_runs_on_all_cores_in_order(monkeypatch: p
 
     assert _threads.over_cores(work, range(4)) == [0, 1, 4, 9]
     assert _threads.over_cores(lambda _: threading.current_thread(), [7]) == [threading.current_thread()]
-    monkeypatch.setattr(_threads, "_cores", lambda: 1)
+    monkeypatch.setattr(_threads, "cores", lambda: 1)
     assert _threads.over_cores(lambda _: threading.current_thread(), [7, 8]) == [threading.current_thread()] * 2

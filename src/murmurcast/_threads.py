@@ -41,19 +41,20 @@ def threads_for(size: int) -> AbstractContextManager[None]:
 
 def side_by_side(work: Work[Item, Outcome], items: Iterable[Item]) -> Iterator[Outcome]:
     """What comes of every piece, in order, as many at once as there are cores, each on one BLAS thread."""
-    with one_blas_thread(), ThreadPoolExecutor(_cores()) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
         yield from pool.map(work, items)
 
 
 def over_cores(work: Work[Item, Outcome], items: Sequence[Item]) -> list[Outcome]:
     """What comes of every piece, in order, as many at once as there are cores: for work that leaves Python's lock."""
-    if len(items) < 2 or _cores() < 2:
+    if len(items) < 2 or cores() < 2:
         return [work(item) for item in items]
-    with ThreadPoolExecutor(_cores()) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         return list(pool.map(work, items))
 
 
-def _cores() -> int:
+def cores() -> int:
+    """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

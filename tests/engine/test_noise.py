@@ -157,4 +157,4 @@ def test_the_cipher_gives_its_authors_values(
     key: tuple[int, int], counter: tuple[int, int], expected: tuple[int, int]
 ) -> None:
     words = [jnp.uint32(word) for word in (*key, *counter)]
-    assert tuple(int(word) for word in noise._threefry(*words)) == expected
+    assert tuple(int(word) for word in noise.threefry(*words)) == expected

@@ -90,7 +90,7 @@ def suits(algorithm: Algorithm, problem: Problem) -> bool:
         return False
     links = max(one.channel.gains.nnz for one in algorithm.rounds)  # type: ignore[attr-defined]
     large = problem.nodes >= FEWEST_NODES and links < _MAX_SHARE_OF_PAIRS * problem.nodes**2
-    return large or jax.process_count() > 1
+    return large or team().size > 1
 
 
 def why_not(algorithm: Algorithm) -> str:
@@ -103,7 +103,7 @@ def why_not(algorithm: Algorithm) -> str:
 
 def require_processes(algorithm: Algorithm, problem: Problem) -> None:
     """What several processes need of a run."""
-    processes = jax.process_count()
+    processes = team().size
     if processes == 1:
         return
     if reason := why_not(algorithm):
@@ -191,8 +191,9 @@ def _data_of(problem: Problem, nodes: NDArray[np.int64], dtype: "np.dtype[Any]")
 
 def _nodes_per_block(problem: Problem, seeds: int, dtype: "np.dtype[Any]") -> int:
     """The same whatever the number of processes, so that all of them run the same programs."""
-    fit = _BLOCK_BYTES // (problem.dim * seeds * dtype.itemsize)
-    return max(2, min(fit, -(-problem.nodes // 2)))
+    fit = max(2, _BLOCK_BYTES // (problem.dim * seeds * dtype.itemsize))
+    blocks = max(2, -(-problem.nodes // fit))
+    return max(2, -(-problem.nodes // blocks))  # nearly no filling
 
 
 def _pieces(

@@ -1,8 +1,7 @@
 """Randomness by key: every draw comes from (seed, purpose, epoch, round, draw, owner), so nothing depends on order.
 
 The cipher is Threefry, as in `jax.random`, with the node in the upper half of the counter and the coordinate in the
-lower; node 0 draws exactly what `jax.random.normal` draws. JAX keeps the cipher's rounds in a loop, which on a CPU
-costs several passes over memory; written out over flat arrays they are one pass that fills the processor's registers.
+lower; node 0 draws exactly what `jax.random.normal` draws.
 
 For simulation only: whoever knows the seed knows the noise, and float32 normals end at 5.42 standard deviations.
 """
@@ -19,8 +18,8 @@ from jax.typing import ArrayLike, DTypeLike
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-_PARITY = 0x1BD11BDA
+from murmurcast._cipher import threefry
+
 _ONE = {np.dtype(np.float32): 0x3F800000, np.dtype(np.float64): 0x3FF0000000000000}  # the bits of 1.0
 
 
@@ -83,7 +82,7 @@ def at_node(key: jax.Array, number: ArrayLike) -> jax.Array:
 @jax.jit  # traced once for all the keys of a run; over arrays as they are, because batching would trace it again
 def _fold(key: jax.Array, number: jax.Array) -> jax.Array:
     left, right, number = jnp.broadcast_arrays(key[..., 0], key[..., 1], number)
-    return jnp.stack(_threefry(left, right, jnp.zeros_like(number), number), axis=-1)
+    return jnp.stack(threefry(left, right, jnp.zeros_like(number), number), axis=-1)
 
 
 def stream(keys: jax.Array, size: int) -> Stream:
@@ -104,7 +103,7 @@ def coarse_normal(stream: Stream, number: ArrayLike, dtype: DTypeLike) -> jax.Ar
     As fine as a receiver's converter; no promise rests on them. Looking a value up takes a third of the time of
     inverting the error function.
     """
-    left, right = _threefry(stream.left, stream.right, jnp.asarray(number).astype(jnp.uint32), stream.coordinate)
+    left, right = threefry(stream.left, stream.right, jnp.asarray(number).astype(jnp.uint32), stream.coordinate)
     return jnp.asarray(_quantiles(), dtype)[(left ^ right) >> jnp.uint32(16)]
 
 
@@ -124,7 +123,7 @@ def laplace(stream: Stream, number: ArrayLike, dtype: DTypeLike) -> jax.Array:
 def _between_minus_one_and_one(stream: Stream, number: ArrayLike, kind: "np.dtype[Any]") -> jax.Array:
     """[seeds x size] uniform draws, neither end among them."""
     upper = jnp.asarray(number).astype(jnp.uint32)
-    left, right = _threefry(stream.left, stream.right, upper, stream.coordinate)
+    left, right = threefry(stream.left, stream.right, upper, stream.coordinate)
     if kind == np.float32:
         bits = (left ^ right) >> jnp.uint32(9)
     else:
@@ -133,22 +132,3 @@ def _between_minus_one_and_one(stream: Stream, number: ArrayLike, kind: "np.dtyp
     unit = jax.lax.bitcast_convert_type(bits | bits.dtype.type(_ONE[kind]), kind) - kind.type(1)
     least = np.nextafter(kind.type(-1), kind.type(0))
     return jnp.maximum(least, unit * (kind.type(1) - least) + least)
-
-
-def _threefry(
-    key_left: jax.Array, key_right: jax.Array, left: jax.Array, right: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3")."""
-    keys = (key_left, key_right, key_left ^ key_right ^ jnp.uint32(_PARITY))
-    left, right = left + keys[0], right + keys[1]
-    # In the primitives themselves: tracing a hundred operators of jax.numpy took as long as a short run trains.
-    add, either, xor = jax.lax.add, jax.lax.bitwise_or, jax.lax.bitwise_xor
-    shift_left, shift_right = jax.lax.shift_left, jax.lax.shift_right_logical
-    for group in range(5):
-        for distance in _ROTATIONS[group % 2]:
-            left = add(left, right)
-            rotated = either(shift_left(right, np.uint32(distance)), shift_right(right, np.uint32(32 - distance)))
-            right = xor(rotated, left)
-        left = add(left, keys[(group + 1) % 3])
-        right = add(add(right, keys[(group + 2) % 3]), np.uint32(group + 1))
-    return left, right

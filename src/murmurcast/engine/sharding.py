@@ -5,8 +5,6 @@ Arrays are [nodes, seeds, ...]. Both axes are filled up to a multiple of the num
 of the host (`large.py`), and processes reach each other through their `Team`.
 """
 
-import contextlib
-import os
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -16,6 +14,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 from numpy.typing import NDArray
 
+from murmurcast._devices import use_all_cores
 from murmurcast.engine.compile_cache import use_compile_cache
 
 _SMALL = 2**20  # bytes of data and models that every core may hold a copy of
@@ -155,16 +154,8 @@ class Exchange(NamedTuple):
 def layout(nodes: int, seeds: int, needed_bytes: int) -> Layout:
     """A layout for a run that needs so many bytes for data and models of one seed."""
     use_compile_cache()
-    devices = _devices()
+    use_all_cores()
+    devices = jax.devices()
     if needed_bytes <= _SMALL and seeds >= len(devices):
         return Layout(Mesh(np.array(devices), ("seed",)), "seed", nodes, seeds)
     return Layout(Mesh(np.array(devices[:nodes]), ("node",)), "node", nodes, seeds)
-
-
-def _devices() -> "list[jax.Device]":
-    """One device per core, unless JAX is already running with another number of them."""
-    if getattr(jax.config, "jax_num_cpu_devices", 0) < 1:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        with contextlib.suppress(RuntimeError):  # JAX is already running: take what it has
-            jax.config.update("jax_num_cpu_devices", cores)
-    return jax.devices()

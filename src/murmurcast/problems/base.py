@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from murmurcast import _check
+from murmurcast import _check, _cipher
 from murmurcast._check import FloatArray
 from murmurcast.errors import Error
 from murmurcast.problems.clip import Clip, norm, shrink
@@ -176,12 +176,12 @@ def minibatch(key: jax.Array, size: jax.Array, batch: int) -> jax.Array:
     The examples stand on a circle that is turned at random and cut into `batch` arcs; one is drawn from each. So no
     record counts twice, as the certificate needs, and nothing has to be sorted.
     """
-    turn, within = jax.random.split(key)
+    turn, within = _cipher.split(jax.random.key_data(key))
     numbers, examples = jnp.arange(batch + 1, dtype=jnp.uint32), size.astype(jnp.uint32)
     # numbers * examples // batch, without leaving 32 bits.
     edges = (numbers * (examples // batch) + numbers * (examples % batch) // batch).astype(jnp.int32)
-    inside = jax.random.randint(within, (batch,), 0, edges[1:] - edges[:-1])
-    return (edges[:-1] + inside + jax.random.randint(turn, (), 0, size)) % size
+    inside = _cipher.below(within, edges[1:] - edges[:-1])
+    return (edges[:-1] + inside + _cipher.below(turn, size[None])[0]) % size
 
 
 def over_ball(solve: SolvePenalised, radius: float | None) -> FloatArray:

@@ -63,7 +63,9 @@ def joined(key: "jax.Array", size: "jax.Array", batch: int, rows: int) -> "jax.A
     import jax
     import jax.numpy as jnp
 
-    coins = jax.random.bits(key, (rows,), jnp.uint32)
+    from murmurcast._cipher import bits
+
+    coins = bits(jax.random.key_data(key), rows)
     examples = size.astype(jnp.uint32)
     threshold = jnp.uint32(batch) * (jnp.uint32(2**32 - 1) // examples)
     return ((coins < threshold) | (examples <= batch)) & (jnp.arange(rows) < size)

@@ -1,0 +1,31 @@
+"""Random bits against JAX's own."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from murmurcast import _cipher
+
+KEYS = [(0, 0), (7, 123_456), (2**32 - 1, 2**31)]
+
+
+@pytest.mark.parametrize("words", KEYS)
+def test_keys_and_numbers_are_those_of_jax(words: tuple[int, int]) -> None:
+    key = jnp.array(words, jnp.uint32)
+    theirs = jax.random.wrap_key_data(key)
+    for ours, one in zip(_cipher.split(key), jax.random.split(theirs), strict=True):
+        np.testing.assert_array_equal(ours, jax.random.key_data(one))
+    for count in (1, 2, 33):
+        np.testing.assert_array_equal(_cipher.bits(key, count), jax.random.bits(theirs, (count,), jnp.uint32))
+
+
+@pytest.mark.parametrize("words", KEYS)
+@pytest.mark.parametrize("wide", [False, True])
+def test_numbers_below_a_limit_are_those_of_jax(words: tuple[int, int], wide: bool) -> None:
+    with jax.enable_x64(wide):
+        key = jnp.array(words, jnp.uint32)
+        limits = jnp.array([1, 2, 3, 10, 65_535, 65_536, 65_537, 14_000, 2**31 - 1] * 5, jnp.int32)
+        theirs = jax.random.randint(jax.random.wrap_key_data(key), (len(limits),), 0, limits)
+        assert theirs.dtype == (jnp.int64 if wide else jnp.int32)
+        np.testing.assert_array_equal(_cipher.below(key, limits), theirs)
