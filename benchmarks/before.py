@@ -1,7 +1,7 @@
 """Whole epochs of training by this version and by an earlier one, in turn, each in a process of its own.
 
-With the source folder of the earlier version in BEFORE: BEFORE=../old/src make bench PART=training. What is timed is what
-that version's own benchmarks/training.py calls its side of a workload.
+With the source folder of the earlier version in BEFORE: BEFORE=../old/src make bench PART=training. What is timed is
+what that version's own benchmarks/training.py calls its side of a workload.
 """
 
 import os
@@ -22,15 +22,15 @@ class _Version:
     def __init__(self, source: Path, work: str) -> None:
         path = os.pathsep.join((str(source), str(source.parent)))
         words = [sys.executable, "-P", __file__, work]
+        environment = os.environ | {"PYTHONPATH": path}
         self.process = subprocess.Popen(
-            words, env=os.environ | {"PYTHONPATH": path}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
         self._answer()  # is compiled
 
     def seconds(self) -> float:
         """Of one epoch, now."""
-        assert self.process.stdin is not None
-        print("go", file=self.process.stdin, flush=True)
+        print("go", file=self.process.stdin)
         return self._answer()
 
     def end(self) -> None:
@@ -38,8 +38,7 @@ class _Version:
         self.process.communicate()
 
     def _answer(self) -> float:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        line = "" if self.process.stdout is None else self.process.stdout.readline()
         if not line:
             sys.exit("error: this version ended\nhint: its own message stands above")
         return float(line)

@@ -208,7 +208,7 @@ def bench() -> None:
         compare(make())
     ours, numpy = memory("ours"), memory("plain")
     verdict = "within" if ours <= numpy + 500 else "OVER"
-    print(f"W1000 peak memory: {ours:.0f} MiB against {numpy:.0f} of the plain loop, {verdict} 500 MiB more", flush=True)
+    print(f"W1000 peak memory: {ours:.0f} MiB against {numpy:.0f} of the plain loop, {verdict} 500 MiB more")
     if earlier := os.environ.get("BEFORE"):
         before.compare(Path(earlier), tuple(WORKS))
 
