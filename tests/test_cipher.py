@@ -29,3 +29,18 @@ def test_numbers_below_a_limit_are_those_of_jax(words: tuple[int, int], wide: bo
         theirs = jax.random.randint(jax.random.wrap_key_data(key), (len(limits),), 0, limits)
         assert theirs.dtype == (jnp.int64 if wide else jnp.int32)
         np.testing.assert_array_equal(_cipher.below(key, limits), theirs)
+
+
+@pytest.mark.parametrize(
+    ("key", "counter", "expected"),
+    [
+        ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+        ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
+        ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
+    ],
+)
+def test_the_cipher_gives_its_authors_values(
+    key: tuple[int, int], counter: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    words = [jnp.uint32(word) for word in (*key, *counter)]
+    assert tuple(int(word) for word in _cipher.threefry(*words)) == expected

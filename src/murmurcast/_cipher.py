@@ -40,7 +40,7 @@ def split(key: jax.Array) -> tuple[jax.Array, jax.Array]:
 def bits(key: jax.Array, count: int) -> jax.Array:
     """[count] random numbers of 32 bits, those of `jax.random.bits`."""
     left, right = _counted(key, count)
-    return left ^ right
+    return jax.lax.bitwise_xor(left, right)
 
 
 def below(key: jax.Array, limits: jax.Array) -> jax.Array:
@@ -48,17 +48,18 @@ def below(key: jax.Array, limits: jax.Array) -> jax.Array:
 
     As there, they are made of 64 bits, and are other ones, where JAX computes in 64 bits.
     """
-    wide = jax.config.jax_enable_x64
+    wide = jax.dtypes.canonicalize_dtype(np.int64) == np.int64
     upper, lower = (_wide_bits(half, len(limits)) if wide else bits(half, len(limits)) for half in split(key))
     span = limits.astype(upper.dtype)
     of_half = upper.dtype.type(2 ** (4 * upper.dtype.itemsize)) % span
-    return ((upper % span * (of_half * of_half % span) + lower % span) % span).astype(limits.dtype)
+    number = (upper % span * (of_half * of_half % span) + lower % span) % span
+    return jnp.asarray(number, limits.dtype)
 
 
 def _wide_bits(key: jax.Array, count: int) -> jax.Array:
     """[count] random numbers of 64 bits."""
     left, right = (half.astype(jnp.uint64) for half in _counted(key, count))
-    return (left << jnp.uint64(32)) | right
+    return jax.lax.bitwise_or(left << jnp.uint64(32), right)
 
 
 def _counted(key: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:

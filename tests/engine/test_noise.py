@@ -143,18 +143,3 @@ def test_keys_and_the_first_nodes_draws_are_those_of_jax_to_the_bit() -> None:
         for size in (1, 21, 7850):
             drawn = noise.normal(noise.stream(ours[None], size), 0, "float32")
             assert np.array_equal(jax.random.normal(theirs, (size,), "float32"), drawn)
-
-
-@pytest.mark.parametrize(
-    ("key", "counter", "expected"),
-    [
-        ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
-        ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
-        ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
-    ],
-)
-def test_the_cipher_gives_its_authors_values(
-    key: tuple[int, int], counter: tuple[int, int], expected: tuple[int, int]
-) -> None:
-    words = [jnp.uint32(word) for word in (*key, *counter)]
-    assert tuple(int(word) for word in noise.threefry(*words)) == expected

@@ -41,23 +41,17 @@ _BYTES_PER_LINK = 8  # in such a list
 
 
 class Piece(NamedTuple):
-    """A block of every round, and how many of its nodes count.
+    """A block of every round, on the device, and which rows it is about.
 
     Attributes:
-        nodes: The last piece is filled up with copies of its last node, whose results nobody reads.
+        rows: Of the nodes that count: the last piece is filled up with copies of its last node.
         sending: By round, with the constants of what is sent.
         receiving: By round, with those of what is made of what is heard.
     """
 
-    nodes: int
+    rows: slice
     sending: tuple[Block, ...]
     receiving: tuple[Block, ...]
-
-    @property
-    def rows(self) -> slice:
-        """Where its nodes are."""
-        start = int(self.sending[0].start)
-        return slice(start, start + self.nodes)
 
 
 class _Run(NamedTuple):
@@ -207,11 +201,11 @@ def _pieces(
             numbers = node_numbering.own[start : min(end, start + rows)]
             filled = np.pad(numbers, (0, rows - len(numbers)), mode="edge")
             blocks = _blocks(algorithm, (start, filled), _of_nodes((holdings, pairs), filled, dtype), dtype)
-            yield Piece(len(numbers), *blocks)
+            yield Piece(slice(start, start + len(numbers)), *blocks)
 
 
 def _of_nodes(tree: Any, numbers: NDArray[Any], dtype: "np.dtype[Any]") -> Any:
-    return jax.tree.map(lambda leaf: cast(leaf[numbers], dtype), tree)
+    return jax.tree.map(lambda leaf: jnp.asarray(cast(leaf[numbers], dtype)), tree)
 
 
 def _blocks(
@@ -221,13 +215,16 @@ def _blocks(
     start, numbers = where
 
     def of_tables(tables: Any) -> Any:
-        return jax.tree.map(lambda table: cast(table if table.ndim == 1 else table[:, numbers], dtype), tables)
+        return placed(jax.tree.map(lambda table: table if table.ndim == 1 else table[:, numbers], tables))
 
     def lists_of(channel: Any) -> Any:
-        return jax.tree.map(lambda leaf: cast(leaf, dtype), channel.lists_of(numbers))
+        return placed(channel.lists_of(numbers))
+
+    def placed(tree: Any) -> Any:
+        return jax.tree.map(lambda leaf: jnp.asarray(cast(leaf, dtype)), tree)
 
     lists = {one.channel: lists_of(one.channel) for one in algorithm.rounds}  # rounds may share a channel
-    common = Block(np.int32(start), numbers.astype(np.int32), None, None, *data)
+    common = Block(jnp.int32(start), jnp.asarray(numbers, np.int32), None, None, *data)
     return (
         tuple(common._replace(here=of_tables(one.sending)) for one in algorithm.rounds),
         tuple(common._replace(here=of_tables(one.receiving), lists=lists[one.channel]) for one in algorithm.rounds),
@@ -262,7 +259,9 @@ def _begin(this: _Run, algorithm: Algorithm, problem: Problem, fitting: check.Fi
     key = noise.at_epoch(roots, Purpose.BATCH, 0)
     for piece in this.pieces:
         block = piece.sending[0]
-        points = np.ascontiguousarray(node.points(problem, np.asarray(roots), block.numbers, leaves[0].array.dtype))
+        points = np.ascontiguousarray(
+            node.points(problem, np.asarray(roots), np.asarray(block.numbers), leaves[0].array.dtype)
+        )
         holdings, pool = (block.holdings, this.fixed.pool) if fitting.start_gradients else (block.numbers, None)
         state = begin(points, noise.at_node(key, block.numbers[:, None]), holdings, pool)
         _write(piece, [leaf.array for leaf in leaves], jax.tree.leaves(state))
@@ -284,7 +283,7 @@ def _compile(this: _Run) -> None:
 
 def _write(piece: Piece, to: list[NDArray[Any]], arrays: list[Any]) -> None:
     for rows, values in zip(to, arrays, strict=True):
-        rows[piece.rows] = np.asarray(values)[: piece.nodes]
+        rows[piece.rows] = np.asarray(values)[: piece.rows.stop - piece.rows.start]
 
 
 def _round(this: _Run, number: int, info: dict[str, NDArray[Any]], epoch: np.int32) -> NDArray[Any]:
