@@ -25,7 +25,7 @@ print(len(jax.devices()))
     "problem",
     [
         "mc.SoftmaxRegression(data=data)",
-        'mc.Model(data=data, module=mc.modules.softmax(64, 10), loss="cross-entropy")',
+        'mc.Model(data=data, module=mc.modules.softmax(64, 10), loss="cross-entropy")',  # computes where it is made
     ],
 )
 def test_a_run_has_a_device_for_every_core(problem: str) -> None:
@@ -35,8 +35,11 @@ def test_a_run_has_a_device_for_every_core(problem: str) -> None:
     assert done.stdout.split()[-1] == "3"
 
 
-def test_a_number_of_devices_that_somebody_chose_stays() -> None:
-    environment = os.environ | {"JAX_NUM_CPU_DEVICES": "2"}
+@pytest.mark.parametrize(
+    ("name", "value"), [("JAX_NUM_CPU_DEVICES", "2"), ("XLA_FLAGS", "--xla_force_host_platform_device_count=2")]
+)
+def test_a_number_of_devices_that_somebody_chose_stays(name: str, value: str) -> None:
+    environment = {key: other for key, other in os.environ.items() if key != "JAX_NUM_CPU_DEVICES"} | {name: value}
     words = [sys.executable, "-c", SCRIPT.format(problem="mc.Quadratic.random(3, 2, clip=1.0)")]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split()[-1] == "2"

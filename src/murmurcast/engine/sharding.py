@@ -14,7 +14,6 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 from numpy.typing import NDArray
 
-from murmurcast._devices import use_all_cores
 from murmurcast.engine.compile_cache import use_compile_cache
 
 _SMALL = 2**20  # bytes of data and models that every core may hold a copy of
@@ -154,7 +153,6 @@ class Exchange(NamedTuple):
 def layout(nodes: int, seeds: int, needed_bytes: int) -> Layout:
     """A layout for a run that needs so many bytes for data and models of one seed."""
     use_compile_cache()
-    use_all_cores()
     devices = jax.devices()
     if needed_bytes <= _SMALL and seeds >= len(devices):
         return Layout(Mesh(np.array(devices), ("seed",)), "seed", nodes, seeds)

@@ -16,7 +16,6 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 from numpy.typing import NDArray
 
-from murmurcast._devices import use_all_cores
 from murmurcast.engine.numbering import Numbering
 
 _BYTES_AT_ONCE = 2**26  # of what one process sends in one go
@@ -190,5 +189,4 @@ def _from_bytes(as_bytes: jax.Array, shape: tuple[int, ...], dtype: "np.dtype[An
 
 def team() -> Team:
     """All processes that JAX knows of."""
-    use_all_cores()
     return Team(jax.process_count(), jax.process_index())

@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 
 from murmurcast import _check, _cipher
 from murmurcast._check import FloatArray
+from murmurcast._devices import use_all_cores
 from murmurcast.errors import Error
 from murmurcast.problems.clip import Clip, norm, shrink
 
 Leaf = Any  # an array of NumPy outside the engine, of JAX inside
 Data = Any  # a pytree of leaves
 Metrics = dict[str, jax.Array]
+
+use_all_cores()  # here, because whatever of ours asks anything of JAX imports this first
 
 
 class Problem(Protocol):

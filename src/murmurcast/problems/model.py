@@ -15,7 +15,6 @@ import numpy as np
 from jax.custom_batching import sequential_vmap
 
 from murmurcast import _check
-from murmurcast._devices import use_all_cores
 from murmurcast.errors import Error
 from murmurcast.problems import model_checks, per_example
 from murmurcast.problems.base import Metrics
@@ -80,7 +79,6 @@ class Model(OnExamples):
                 "a model is a module with a loss by name, or initialise with a loss as a function",
                 hint='give module=mc.modules.mlp(64, 10), loss="cross-entropy"; or initialise, loss and predict',
             )
-        use_all_cores()
         dataset = self.data.dataset
         if self.predict is not None and (dataset.classes is None or self.module is not None):
             kind = "the targets are values" if dataset.classes is None else "a module's loss predicts them already"
