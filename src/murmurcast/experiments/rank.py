@@ -113,7 +113,7 @@ class _Place(NamedTuple):
 
 
 def rank(experiment: Experiment, options: RankOptions | None = None, place: Path | str = ".") -> Ranking:
-    """Ranks methods at equal certified epsilon and at equal channel uses.
+    """Ranks methods at equal promised epsilon and at equal channel uses.
 
     Every method gets the same number of channel uses, so that one with two messages has half the epochs; the least
     noise that meets the budget by its own account; steps from the same grid, chosen on a validation part that is cut

@@ -96,7 +96,7 @@ class LeftOut(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """Methods at equal cost: equal certified epsilon against one adversary, and equal channel uses.
+    """Methods at equal cost: equal promised epsilon against one adversary, and equal channel uses.
 
     Attributes:
         name: Of the experiment.
