@@ -61,11 +61,11 @@ def serve(work: str) -> None:
     """Times the workload whenever a line arrives, and prints the seconds of an epoch."""
     from benchmarks.training import WORKS, Ours
 
-    made = WORKS[work]()
-    ours, count = Ours(made), made.epochs
+    built = WORKS[work]()
+    ours, count = Ours(built), built.epochs
     ours(1)
     longer = int(count * AT_LEAST / _timed(ours, count))
-    count = min(made.plan.schedule.epochs - 1, max(count, longer))
+    count = min(built.plan.schedule.epochs - 1, max(count, longer))
     print(0.0, flush=True)
     for _ in sys.stdin:
         # Setting up is not an epoch: one epoch's call is taken off.

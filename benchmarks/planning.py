@@ -111,17 +111,17 @@ def bench_per_epoch_plans() -> None:
     for regime, noise in (("loose", 5e5), ("middle", 1.5e5), ("tight", 5e4)):
         start = time.process_time()
         budget, schedule = Budget(epsilon=1.0, target="per-epoch"), Schedule(epochs=100, noise_to_step=noise)
-        made = plan(network, ClippedGradients(), budget, schedule, z="perron")
+        built = plan(network, ClippedGradients(), budget, schedule, z="perron")
         what = f"per-epoch plan, {network.nodes} nodes, {network.links} links, {regime}, processor time"
-        show(what, time.process_time() - start, 120, f"sum of alpha {made.alpha.sum():.1f}")
+        show(what, time.process_time() - start, 120, f"sum of alpha {built.alpha.sum():.1f}")
 
 
 def bench_largest_plan() -> None:
     """Network, plan for a total budget and Perron vector of 100,000 nodes with 20 links each."""
     start = time.process_time()
     network = geometric(100_000, 20)
-    made = plan(network, ClippedGradients(), Budget(epsilon=1.0), Schedule(epochs=100), z="perron")
-    perron(made.mixing.weights)
+    built = plan(network, ClippedGradients(), Budget(epsilon=1.0), Schedule(epochs=100), z="perron")
+    perron(built.mixing.weights)
     what = f"network, certified plan, Perron vector, {network.nodes} nodes, {network.links} links, processor time"
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     show(what, time.process_time() - start, 120, f"{memory:.2f} GiB at most, within 4")

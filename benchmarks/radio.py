@@ -35,5 +35,5 @@ def _over_radio(work: Work, fading: Fading) -> Algorithm:
         clip=1.0, examples_per_node=work.problem.examples_per_node, dim=work.problem.dim, radius=_RADIUS
     )
     still = fading == "none"
-    made = mc.plan(network, facts, plan.budget, plan.schedule, z="perron" if still else "mean", radio=radio)
-    return mc.power_controlled(made)
+    built = mc.plan(network, facts, plan.budget, plan.schedule, z="perron" if still else "mean", radio=radio)
+    return mc.power_controlled(built)

@@ -39,9 +39,9 @@ def measured(nodes: int, epochs: int = 3, *, source: str = "", processes: int = 
         subprocess.Popen(words, env=os.environ | {"PYTHONPATH": path} | member, stdout=subprocess.PIPE, text=True)
         for member in members
     ]
-    told = [process.communicate()[0] for process in started]
-    found: dict[str, float] = json.loads(told[0].strip().splitlines()[-1])
-    return found
+    stated = [process.communicate()[0] for process in started]
+    result: dict[str, float] = json.loads(stated[0].strip().splitlines()[-1])
+    return result
 
 
 def work(nodes: int, epochs: int, old: bool) -> dict[str, float]:
@@ -97,24 +97,24 @@ def _program(algorithm: Any, problem: Any, old: bool) -> Any:
     return large.program(algorithm, problem, (0,), np.float32)
 
 
-def _line(nodes: int, found: dict[str, float]) -> str:
+def _line(nodes: int, result: dict[str, float]) -> str:
     bar = MEMORY.get(nodes)
-    verdict = "" if bar is None else f", {'within' if found['gib'] <= bar else 'OVER'} {bar:g}"
+    verdict = "" if bar is None else f", {'within' if result['gib'] <= bar else 'OVER'} {bar:g}"
     return (
-        f"{nodes} nodes: {found['wall']:.3g} s per epoch, {found['cpu']:.3g} s of processor time, "
-        f"{found['gib']:.2f} GiB{verdict}; plan {found['planning']:.3g} s"
+        f"{nodes} nodes: {result['wall']:.3g} s per epoch, {result['cpu']:.3g} s of processor time, "
+        f"{result['gib']:.2f} GiB{verdict}; plan {result['planning']:.3g} s"
     )
 
 
 def bench() -> None:
     """Everything about large networks."""
-    found = {}
+    result = {}
     for nodes in SIZES:
-        found[nodes] = measured(nodes)
-        print(_line(nodes, found[nodes]), flush=True)
+        result[nodes] = measured(nodes)
+        print(_line(nodes, result[nodes]), flush=True)
     sizes = [nodes for nodes in SIZES if nodes >= 1_000]
-    exponent = np.polyfit(np.log(sizes), np.log([found[nodes]["cpu"] for nodes in sizes]), 1)[0]
-    grows = found[100_000]["wall"] / found[10_000]["wall"]
+    exponent = np.polyfit(np.log(sizes), np.log([result[nodes]["cpu"] for nodes in sizes]), 1)[0]
+    grows = result[100_000]["wall"] / result[10_000]["wall"]
     print(f"processor time grows with the power {exponent:.2f} of the nodes, from 1,000 on")
     print(f"from 10,000 to 100,000 nodes: {grows:.1f} times, {'within' if grows <= GROWTH else 'OVER'} {GROWTH:g}")
     two = measured(COMPARED, processes=2)
@@ -123,7 +123,7 @@ def bench() -> None:
         old = measured(COMPARED, source=str(Path(before).resolve()))
         print(f"before, {_line(COMPARED, old)}")
         for words, ratio, bar in (
-            ("processor time", found[COMPARED]["cpu"] / old["cpu"], RATIO),
+            ("processor time", result[COMPARED]["cpu"] / old["cpu"], RATIO),
             ("time of two processes", two["wall"] / old["wall"], TOGETHER),
         ):
             print(f"{words} over that before: {ratio:.2f}, {'within' if ratio <= bar else 'OVER'} {bar:g}")

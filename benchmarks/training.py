@@ -54,7 +54,7 @@ def images(nodes: int, each: int) -> Partition:
     labels = generator.integers(0, 10, nodes * each + 2000).astype(np.int32)
     features = np.clip(centres[labels] + generator.standard_normal((len(labels), 784), dtype=np.float32), 0, 1)
     cut = nodes * each
-    made = Dataset(
+    built = Dataset(
         name="images",
         features=features[:cut],
         targets=labels[:cut],
@@ -62,7 +62,7 @@ def images(nodes: int, each: int) -> Partition:
         test_targets=labels[cut:],
         classes=10,
     )
-    return made.partition("sorted", nodes)
+    return built.partition("sorted", nodes)
 
 
 def softmax_work(name: str, network: Network, each: int, batch: int | None, epochs: int, bar: float) -> Work:
@@ -103,12 +103,12 @@ def quadratic_work() -> Work:
     z, weights = plan.z[-1].astype(np.float32), plan.mixing.weights
 
     def plain(count: int) -> NDArray[np.float32]:
-        found = rival.quadratic_loop(curvature, centre, weights, steps[:count], std[:count], z, 100)
-        return np.asarray(found.mean(axis=2))
+        result = rival.quadratic_loop(curvature, centre, weights, steps[:count], std[:count], z, 100)
+        return np.asarray(result.mean(axis=2))
 
     def by_hand(count: int, threads: int) -> NDArray[np.float32]:
-        found = tuned.quadratic_loop(curvature, centre, weights, steps, std, z, count, range(100), threads=threads)
-        return np.asarray(found.mean(axis=0))
+        result = tuned.quadratic_loop(curvature, centre, weights, steps, std, z, count, range(100), threads=threads)
+        return np.asarray(result.mean(axis=0))
 
     return Work("100 seeds of a quadratic, 4 nodes, dim 10", 10_000, 0.7, plan, problem, 100, plain, by_hand)
 

@@ -122,9 +122,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
     """Leaves all but one in n cases of a test marked `one_in(n)` to the slow tests: together they take minutes."""
-    found = yield
-    for place, case in enumerate(found if isinstance(found, list) else ()):
+    result = yield
+    for place, case in enumerate(result if isinstance(result, list) else ()):
         sampled = case.get_closest_marker("one_in")
         if sampled is not None and place % sampled.args[0]:
             case.add_marker(pytest.mark.slow)
-    return found
+    return result

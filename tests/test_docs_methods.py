@@ -18,9 +18,9 @@ def section(page: str, heading: str) -> str:
     """From a heading to the next of its rank or above."""
     text = (DOCS / page).read_text()
     rank = len(heading.partition(" ")[0])
-    found = re.search(rf"^{re.escape(heading)}\n(.*?)(?=^#{{1,{rank}}} |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert found is not None, f"{page} has no {heading}"
-    return found[1]
+    result = re.search(rf"^{re.escape(heading)}\n(.*?)(?=^#{{1,{rank}}} |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert result is not None, f"{page} has no {heading}"
+    return result[1]
 
 
 @cache
@@ -28,12 +28,12 @@ def rows(text: str, first: str) -> tuple[tuple[str, ...], ...]:
     """Of the table whose first heading is this."""
     lines = text.splitlines()
     start = next(place for place, line in enumerate(lines) if line.startswith(f"| {first} |"))
-    found = []
+    result = []
     for line in lines[start + 2 :]:
         if not line.startswith("|"):
             break
-        found.append(tuple(cell.strip() for cell in line.strip("|").split("|")))
-    return tuple(found)
+        result.append(tuple(cell.strip() for cell in line.strip("|").split("|")))
+    return tuple(result)
 
 
 def quoted(text: str) -> list[str]:
@@ -92,12 +92,12 @@ def test_the_table_agrees_with_the_uses_of_a_method(name: str) -> None:
     row = listed_methods()[name]
     among = quoted(row[0])
     said = row[1].split(", ")
-    told = said[among.index(name)] if len(said) == len(among) > 1 else row[1]
+    stated = said[among.index(name)] if len(said) == len(among) > 1 else row[1]
     uses = registry.find(name).uses
-    if told.isdigit():
-        assert uses == told
+    if stated.isdigit():
+        assert uses == stated
     else:
-        assert not uses.isdigit(), f"{name} has uses {uses}, the page says {told}"
+        assert not uses.isdigit(), f"{name} has uses {uses}, the page says {stated}"
 
 
 def test_forms_that_methods_are_certified_by_are_explained() -> None:

@@ -49,19 +49,19 @@ def imported(path: Path) -> set[str]:
         if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
         for node in ast.walk(block)
     }
-    found = set()
+    result = set()
     for node in ast.walk(tree):
         if node in typing_only or not isinstance(node, ast.Import | ast.ImportFrom):
             continue
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names if alias.name.startswith("murmurcast.")}
+            result |= {alias.name for alias in node.names if alias.name.startswith("murmurcast.")}
         elif node.module and node.module.split(".")[0] == "murmurcast":
             inner = node.module.removeprefix("murmurcast").lstrip(".")
             for alias in node.names:
                 candidate = f"{inner}.{alias.name}".lstrip(".")
                 exists = (SOURCE / candidate.replace(".", "/")).with_suffix(".py").exists()
-                found.add(candidate if exists or not inner else inner)
-    return found
+                result.add(candidate if exists or not inner else inner)
+    return result
 
 
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.name != "__init__.py" or path.parent.name == "cli")
@@ -76,13 +76,13 @@ def test_imports_go_only_downwards(path: Path) -> None:
 
 def test_only_one_file_asks_the_catalogue() -> None:
     """`import murmurcast` reaches every folder, late: where it is used, and for what, is looked at by hand."""
-    found = {
+    result = {
         str(path.relative_to(SOURCE))
         for path in FILES
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Import) and any(alias.name == "murmurcast" for alias in node.names)
     }
-    assert found == ASKS_THE_CATALOGUE
+    assert result == ASKS_THE_CATALOGUE
     names = set(re.findall(r"murmurcast\.(\w+)\.", (SOURCE / "_display.py").read_text()))
     assert names == {"display"} <= set(murmurcast.__all__)
 

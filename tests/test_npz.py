@@ -26,10 +26,10 @@ def written(path: Path) -> dict[str, str]:
         return {name: add(name, array) for name, array in ({"models": pieces} | others).items()}
 
 
-def same(found: Any) -> None:
-    assert set(found) == set(ARRAYS)
+def same(result: Any) -> None:
+    assert set(result) == set(ARRAYS)
     for name, array in ARRAYS.items():
-        np.testing.assert_array_equal(found[name], array, strict=True)
+        np.testing.assert_array_equal(result[name], array, strict=True)
 
 
 def test_pieces_make_an_array() -> None:
@@ -42,10 +42,10 @@ def test_pieces_make_an_array() -> None:
 def test_what_was_written_is_read(mapped_from: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_npz, "_MAPPED_FROM", mapped_from)
     fingerprints = written(tmp_path / "some.npz")
-    found = _npz.read(tmp_path / "some.npz")
-    same(found)
-    assert isinstance(found["models"], np.memmap) == (mapped_from == 1)
-    assert {name: _npz.fingerprint(name, array) for name, array in found.items()} == fingerprints
+    result = _npz.read(tmp_path / "some.npz")
+    same(result)
+    assert isinstance(result["models"], np.memmap) == (mapped_from == 1)
+    assert {name: _npz.fingerprint(name, array) for name, array in result.items()} == fingerprints
     assert len(set(fingerprints.values())) == len(ARRAYS)
 
 

@@ -62,13 +62,13 @@ class LocalWork(NamedTuple):
 
 def draws_of(algorithm: Algorithm, fresh: Fresh) -> DrawnPerRound:
     """The draws of every round, each [epochs, nodes, ...]; those that are made again are the same numbers."""
-    made: dict[tuple[int, int], Any] = {}
+    built: dict[tuple[int, int], Any] = {}
 
     def drawn(name: str, source: draws.DrawnFrom) -> Any:
         place = (source.round_number, source.draw_number)
-        if place not in made:
-            made[place] = fresh(name, source.draw)
-        values = made[place]
+        if place not in built:
+            built[place] = fresh(name, source.draw)
+        values = built[place]
         ago = source.epochs_ago
         return values if not ago else jnp.concatenate([jnp.zeros_like(values[:ago]), values[:-ago]])
 
@@ -105,8 +105,8 @@ def trace(
             sent = jax.vmap(one.send)(node.constants_at(sending, epoch, nodes), states, draw)
             heard = heard_by(one.channel, sent, Moment(epoch, numbers, lambda number: noise[number][None]))
 
-            def update(number: Any, *told: Any, receive: Any = one.update) -> Any:
-                return state_of(receive(*told, work.of(number, epoch)))
+            def update(number: Any, *stated: Any, receive: Any = one.update) -> Any:
+                return state_of(receive(*stated, work.of(number, epoch)))
 
             states = jax.vmap(update)(numbers, node.constants_at(receiving, epoch, nodes), states, sent, heard)
             signals.append(sent)
@@ -135,8 +135,8 @@ def follow(
             lambda given: trace(algorithm, given, jnp.asarray(start), work, receiver_noise),
             compiler_options=QUICK_TO_COMPILE,
         )(drawn)
-        found: Path = jax.tree.map(np.asarray, path)
-    return found
+        result: Path = jax.tree.map(np.asarray, path)
+    return result
 
 
 def follow_by_tables(
@@ -152,20 +152,20 @@ def follow_by_tables(
 
     def path(tables: Tables) -> Path:
         with jax.enable_x64(True):
-            found: Path = jax.tree.map(np.asarray, compiled(jax.tree.map(jnp.asarray, tables), drawn))
-        return found
+            result: Path = jax.tree.map(np.asarray, compiled(jax.tree.map(jnp.asarray, tables), drawn))
+        return result
 
     return path
 
 
 def said(algorithm: Algorithm, path: Path) -> list[FloatArray]:
     """What nodes said, round by round: what left the antennas over how loud it was; 0 where there is no link."""
-    found = []
+    result = []
     for one, sent in zip(algorithm.rounds, path.sent, strict=True):
         loud = np.asarray(one.sending.amplitude)
         loud = loud.reshape(*loud.shape, *(1,) * (sent.ndim - loud.ndim))
-        found.append(np.divide(sent, loud, out=np.zeros_like(sent), where=loud > 0))
-    return found
+        result.append(np.divide(sent, loud, out=np.zeros_like(sent), where=loud > 0))
+    return result
 
 
 def no_draws(name: str, draw: Draw) -> Any:
@@ -181,12 +181,12 @@ def random_draws(gains: Any, epochs: int, dim: int, seed: int = 0) -> Fresh:
     def fresh(name: str, draw: Draw) -> FloatArray:  # noqa: ARG001
         if draw.per == "node":
             return rng.normal(size=(epochs, nodes, dim))
-        found = np.zeros((epochs, nodes, max(map(len, rows)), dim))
+        result = np.zeros((epochs, nodes, max(map(len, rows)), dim))
         both = rng.normal(size=(epochs, nodes, nodes, dim))
         for i, row in enumerate(rows):
             for slot, j in enumerate(row):
                 one_end = both[:, min(i, j), max(i, j)] * (1 if i < j else -1)
-                found[:, i, slot] = both[:, i, j] if draw.per == "link" else one_end
-        return found
+                result[:, i, slot] = both[:, i, j] if draw.per == "link" else one_end
+        return result
 
     return fresh

@@ -82,15 +82,15 @@ def noise_of(inputs: Inputs) -> Fresh:
         if draw.per == "node":
             return numbers[f"{draw.law}_per_node"]
         epochs, nodes, dim = numbers["normal_per_node"].shape
-        found = np.zeros((epochs, nodes, most, dim))
+        result = np.zeros((epochs, nodes, most, dim))
         for i, there in enumerate(neighbours):
             for place, j in enumerate(map(int, there)):
                 if draw.per == "link":
-                    found[:, i, place] = numbers["normal_per_link"][:, i, j]
+                    result[:, i, place] = numbers["normal_per_link"][:, i, j]
                 else:
                     pair = numbers["normal_per_pair"][:, min(i, j), max(i, j)]
-                    found[:, i, place] = pair if i < j else -pair
-        return found
+                    result[:, i, place] = pair if i < j else -pair
+        return result
 
     return fresh
 
@@ -108,7 +108,7 @@ def plan_of(
     )
     over = network or mc.Network(gains=np.array(inputs["gains"]), power=inputs["power"])
     alpha = np.array(inputs["alpha"])
-    made = mixing(over, alpha, normaliser(over, "lazy"))
+    built = mixing(over, alpha, normaliser(over, "lazy"))
     return Plan(
         network=over,
         problem=mc.ClippedGradients(clip=1e-3, dim=len(inputs["start"][0])),
@@ -118,9 +118,9 @@ def plan_of(
         alpha=alpha,
         noise_to_step=inputs["q"] * np.sqrt(alpha / (1 - alpha)),
         theta=1.0,
-        mixing=made,
-        z=z_diagonal(made.weights, epochs, "recursive"),
-        perron=perron(made.weights),
+        mixing=built,
+        z=z_diagonal(built.weights, epochs, "recursive"),
+        perron=perron(built.weights),
     )
 
 

@@ -42,11 +42,11 @@ def polynomial(plan: Plan) -> FloatArray:
 
 def by_hand(plan: Plan, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
     """[epochs, nodes, dim] own models and mixed points under given normal draws [epochs, nodes, dim]."""
-    task, made, pi = problem(), polynomial(plan), plan.perron
+    task, built, pi = problem(), polynomial(plan), plan.perron
     own, owns, points = np.zeros((NODES, DIM)), [], []
     for epoch in range(EPOCHS):
         said = own + plan.effective_noise[epoch][:, None] * noise[epoch]
-        mixed = made @ said
+        mixed = built @ said
         gradient = np.einsum("kij,kj->ki", task.curvature, mixed - task.centre)
         own = mixed - plan.schedule.steps[epoch] * gradient / pi[:, None]
         owns.append(own)
@@ -94,9 +94,9 @@ def finished() -> mc.Result:
 def test_the_certificate_is_that_of_plain_rounds_and_is_recomputed() -> None:
     plan = planned()
     np.testing.assert_array_equal(plan.certificate.mu, planned(1, accelerated=False).certificate.mu)
-    found = mc.certify(finished())
-    assert (found.verdict, found.tier) == ("kept", "tier 1")
-    np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-9)
+    outcome = mc.certify(finished())
+    assert (outcome.verdict, outcome.tier) == ("kept", "tier 1")
+    np.testing.assert_allclose(outcome.mu, plan.certificate.mu, rtol=1e-9)
 
 
 def with_one_changed(name: str, factor: float) -> Any:
@@ -145,6 +145,6 @@ def test_where_it_does_not_fit_it_is_refused() -> None:
 
 @pytest.mark.slow
 def test_an_audit_looks_and_says_where_it_could_not() -> None:
-    found = mc.audit(mc.power_controlled(planned()), problem(), options=mc.AuditOptions())
-    assert found.verdict == "not falsified"
-    assert any("accelerated" in line for line in found.unseen)
+    outcome = mc.audit(mc.power_controlled(planned()), problem(), options=mc.AuditOptions())
+    assert outcome.verdict == "not falsified"
+    assert any("accelerated" in line for line in outcome.unseen)

@@ -40,8 +40,8 @@ def written(by: Mixer) -> xr.Dataset:
     tables: dict[str, Any] = {
         name: ((f"{name}_row", "node", f"{name}_link")[: values.ndim], values) for name, values in parts.items()
     }
-    found = by.channel.entries()
-    for name, (_, values) in found.variables.items():
+    result = by.channel.entries()
+    for name, (_, values) in result.variables.items():
         tables[f"model_{name}"] = (("model_link",), values)
     return xr.Dataset(tables, attrs={"model_channel": by.channel.kind})
 
@@ -53,23 +53,23 @@ def checked(data: xr.Dataset, sums: account.Sums) -> Any:
 @pytest.mark.parametrize("case", CASES)
 def test_weights_are_those_that_the_mixer_was_made_for(case: str) -> None:
     by = mixed_by(case)
-    found = checked(written(by), CASES[case][2])
-    np.testing.assert_allclose(found.toarray(), by.weights.toarray(), rtol=1e-12, atol=1e-15)
+    result = checked(written(by), CASES[case][2])
+    np.testing.assert_allclose(result.toarray(), by.weights.toarray(), rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_weights_do_not_depend_on_the_order_of_links(case: str) -> None:
     by, data = mixed_by(case), written(mixed_by(case))
     order = np.random.default_rng(2).permutation(data.sizes["model_link"])
-    found = checked(data.isel(model_link=order), CASES[case][2])
-    np.testing.assert_allclose(found.toarray(), by.weights.toarray(), rtol=1e-12, atol=1e-15)
+    result = checked(data.isel(model_link=order), CASES[case][2])
+    np.testing.assert_allclose(result.toarray(), by.weights.toarray(), rtol=1e-12, atol=1e-15)
 
 
 def one_entry(factor: float) -> Callable[[Any], Any]:
     def edit(values: Any) -> Any:
-        found = np.array(values)
-        found[0, 1, ...] *= factor
-        return found
+        result = np.array(values)
+        result[0, 1, ...] *= factor
+        return result
 
     return edit
 
@@ -141,9 +141,9 @@ def test_sums_are_required_where_they_are_asked_for_and_nowhere_else() -> None:
 
 def test_one_way_links_make_row_weights_too() -> None:
     by = mixer(setup_on(one_way(), mc.Quadratic.random(NODES, 2), step=0.1), "row")
-    found = checked(written(by), "rows")
-    np.testing.assert_allclose(found.toarray(), by.weights.toarray(), rtol=1e-12, atol=1e-15)
-    assert (found.toarray() > 0).sum() == NODES + 8
+    result = checked(written(by), "rows")
+    np.testing.assert_allclose(result.toarray(), by.weights.toarray(), rtol=1e-12, atol=1e-15)
+    assert (result.toarray() > 0).sum() == NODES + 8
 
 
 def test_two_tables_must_hold_the_same_numbers() -> None:

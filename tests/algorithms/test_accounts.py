@@ -86,7 +86,7 @@ def make(case: str, **how: Any) -> Algorithm:
 
 
 @lru_cache
-def made(case: str) -> Made:
+def built(case: str) -> Made:
     algorithm = make(case)
     units = units_of(algorithm)
     path = follow_by_tables(algorithm, units.fresh, units.start, units.work)
@@ -101,10 +101,10 @@ def really(one: Made, tables: Tables) -> Costs:
     def against(known: dict[int, set[int]]) -> FloatArray:
         return np.array([exact_mu(joint, j, np.full(EPOCHS + 1, by[j]), known[j]) for j in range(NODES)])
 
-    found = {"everybody": against(others)}
+    outcome = {"everybody": against(others)}
     if len(one.algorithm.releases) > 1:
-        found["eavesdropper"] = against({j: set() for j in range(NODES)})
-    return found
+        outcome["eavesdropper"] = against({j: set() for j in range(NODES)})
+    return outcome
 
 
 def counted(run: Result) -> Costs | None:
@@ -136,14 +136,14 @@ def variable(algorithm: Algorithm, where: tuple[int, int, str]) -> str:
 
 def in_ledger(algorithm: Algorithm, ledger: xr.Dataset) -> Tables:
     """The tables that a ledger says."""
-    found: Tables = []
+    outcome: Tables = []
     for number, one in enumerate(algorithm.rounds):
         parts = []
         for part, tables in enumerate((one.sending, one.receiving)):
             values = {name: np.array(ledger[variable(algorithm, (number, part, name))]) for name in tables._fields}
             parts.append(tables._replace(**values))
-        found.append((parts[0], parts[1]))
-    return found
+        outcome.append((parts[0], parts[1]))
+    return outcome
 
 
 def edits(values: FloatArray) -> list[FloatArray]:
@@ -162,10 +162,10 @@ def test_every_account_is_tested_here() -> None:
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("case", CASES)
 def test_an_untouched_run_is_kept_and_costs_what_was_on_the_air(case: str) -> None:
-    one = made(case)
-    found = mc.certify(one.run)
-    assert (found.verdict, found.tier) == ("kept", "tier 1")
-    np.testing.assert_allclose(found.mu, mu_of(one.algorithm.releases[0]), rtol=1e-9)
+    one = built(case)
+    outcome = mc.certify(one.run)
+    assert (outcome.verdict, outcome.tier) == ("kept", "tier 1")
+    np.testing.assert_allclose(outcome.mu, mu_of(one.algorithm.releases[0]), rtol=1e-9)
     cost = counted(one.run)
     assert cost is not None
     for who, exact in really(one, in_ledger(one.algorithm, one.run.ledger)).items():
@@ -176,7 +176,7 @@ def test_an_untouched_run_is_kept_and_costs_what_was_on_the_air(case: str) -> No
 @pytest.mark.parametrize("case", CASES)
 def test_no_table_can_be_changed_so_that_the_account_is_too_low(case: str) -> None:
     """Whatever a ledger's tables say, the account refuses them or counts at least what they put on the air."""
-    one = made(case)
+    one = built(case)
     ledger, honest = one.run.ledger, counted(one.run)
     assert honest is not None
     noticed = set()
@@ -202,11 +202,11 @@ def test_no_table_can_be_changed_so_that_the_account_is_too_low(case: str) -> No
 def require_caught(run: Result) -> None:
     """The certificate says so: tables and promise are not of one run."""
     try:
-        found = mc.certify(run)
+        outcome = mc.certify(run)
     except Altered:
         return
-    assert found.verdict == "broken"
-    assert {"costs more", "costs less"} & set(found.verdicts)
+    assert outcome.verdict == "broken"
+    assert {"costs more", "costs less"} & set(outcome.verdicts)
 
 
 def several_edits(one: Made, seed: int) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def several_edits(one: Made, seed: int) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_no_tables_can_be_changed_together_so_that_the_account_is_too_low(case: str) -> None:
-    one, accepted = made(case), 0
+    one, accepted = built(case), 0
     for seed in range(150):
         edited = with_ledger(one.run, one.run.ledger.assign(several_edits(one, seed)))
         cost = counted(edited)
@@ -262,14 +262,14 @@ def test_no_tables_can_be_changed_together_so_that_the_account_is_too_low(case: 
     ],
 )
 def test_options_and_draws_that_were_edited_are_caught(case: str, changes: dict[str, Any]) -> None:
-    run = made(case).run
+    run = built(case).run
     assert set(changes) <= set(run.ledger.attrs)
     assert caught(with_ledger(run, run.ledger.assign_attrs(changes)))
 
 
 def test_trackers_that_begin_divided_are_refused() -> None:
     """The first gradient is sent undivided: a larger z there would count too little of it."""
-    run = made("private-frost").run
+    run = built("private-frost").run
     z = np.array(run.ledger["tracker_receiving_z"])
     z[0] *= 4
     ledger = run.ledger.assign(tracker_receiving_z=(run.ledger["tracker_receiving_z"].dims, z))
@@ -307,7 +307,7 @@ def test_secure_noise_is_refused_where_no_grid_was_made(case: str) -> None:
 
 def test_an_exchanged_function_loses_the_promise() -> None:
     """A promise is tied to what it was proved for."""
-    algorithm = made("dp-dsgd").algorithm
+    algorithm = built("dp-dsgd").algorithm
     (only,) = algorithm.rounds
     assert algorithm.is_as_proved
     other = algorithm._replace(rounds=(only._replace(send=lambda here, state, drawn: state.own),))  # noqa: ARG005

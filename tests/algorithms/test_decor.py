@@ -22,7 +22,7 @@ def drawn(algorithm: mc.Algorithm, seed: int, epochs: int) -> tuple[FloatArray, 
     """[epochs, nodes, dim] own draws, and the sums of the pairs' draws, as the engine makes them."""
     pairs = draws.pairs(algorithm)
     assert pairs is not None
-    found = {}
+    outcome = {}
     with jax.enable_x64(True):
         for name, source in draws.sources(algorithm, 0).items():
             several = draws.owners(source.draw, algorithm.setup.network.gains)
@@ -34,8 +34,8 @@ def drawn(algorithm: mc.Algorithm, seed: int, epochs: int) -> tuple[FloatArray, 
                 )
 
             values = np.asarray(jax.jit(jax.vmap(one))(jnp.arange(1, epochs + 1)))[..., 0, :]
-            found[name] = values.sum(axis=2) if several else values
-    return found["own"], found["shared"]
+            outcome[name] = values.sum(axis=2) if several else values
+    return outcome["own"], outcome["shared"]
 
 
 def test_decor_is_its_recursion() -> None:
@@ -84,10 +84,10 @@ def test_every_adversary_has_a_promise_of_its_own() -> None:
     weaker = {one["against"]: one["epsilon"] for one in privacy["weaker"]}
     assert weaker["eavesdropper"] == pytest.approx(5.0)  # the budget is about the eavesdropper
     assert weaker["eavesdropper"] < weaker["eavesdropper and one node"] <= privacy["epsilon"]
-    found = mc.certify(result)
-    assert (found.tier, found.verdict) == ("tier 1", "kept")
-    assert found.epsilon.max() == pytest.approx(privacy["epsilon"])
-    assert [who for who, _ in found.weaker] == ["eavesdropper and one node", "eavesdropper"]
+    outcome = mc.certify(result)
+    assert (outcome.tier, outcome.verdict) == ("tier 1", "kept")
+    assert outcome.epsilon.max() == pytest.approx(privacy["epsilon"])
+    assert [who for who, _ in outcome.weaker] == ["eavesdropper and one node", "eavesdropper"]
     table = mc.compare(result, result, metric="published_loss")
     assert {"epsilon, everybody", "epsilon, eavesdropper"} <= set(table.headings)
 

@@ -33,7 +33,7 @@ def setup_on(network: mc.Network, decay: Any = "constant") -> mc.Setup:
     return mc.Setup(network=network, problem=PROBLEM, budget=mc.Budget(epsilon=5.0), schedule=schedule)
 
 
-def made(name: str, network: mc.Network, **options: Any) -> Algorithm:
+def built(name: str, network: mc.Network, **options: Any) -> Algorithm:
     return registry.find(name).make(setup_on(network), **options)
 
 
@@ -56,9 +56,9 @@ def pi_of(algorithm: Algorithm) -> FloatArray:
 @pytest.mark.parametrize("weights", ["sinkhorn", "metropolis"])
 def test_one_round_of_gossip_and_noise_without_memory_are_private_gradient_descent(weights: str) -> None:
     options = {"weights": weights, "access": "air" if weights == "sinkhorn" else "slots"}
-    plain = path_of(made("dp-dsgd", two_way(), **options))
+    plain = path_of(built("dp-dsgd", two_way(), **options))
     for name, more in (("muffliato", {"gossip": 1}), ("mafalda", {"bandwidth": 1})):
-        other = path_of(made(name, two_way(), **options, **more))
+        other = path_of(built(name, two_way(), **options, **more))
         np.testing.assert_allclose(other.states.own, plain.states.own, rtol=1e-14, atol=1e-14)
         np.testing.assert_allclose(other.states.published, plain.states.published, rtol=1e-14, atol=1e-14)
         np.testing.assert_allclose(other.sent[0], plain.sent[0], rtol=1e-14, atol=1e-14)
@@ -77,7 +77,7 @@ def test_a_split_like_the_squared_amplitudes_makes_the_papers_weights_balanced()
 def test_pairs_cancel_in_the_mean_that_the_network_learns(weights: str) -> None:
     """All noise together is the nodes' own, weighed by pi on rows."""
     for name in ("decor", "decor-exact-diffusion"):
-        algorithm = made(name, two_way(), weights=weights)
+        algorithm = built(name, two_way(), weights=weights)
         fresh = random_draws(two_way().gains, EPOCHS, DIM)
         (drawn,), sending = draws_of(algorithm, fresh), algorithm.rounds[0].sending
         per_node = np.asarray(sending.step) if name != "decor" else np.asarray(sending.schedule)[:, None]
@@ -90,7 +90,7 @@ def test_pairs_cancel_in_the_mean_that_the_network_learns(weights: str) -> None:
 
 
 def test_locally_balanced_perturbations_leave_the_weighed_mean_alone() -> None:
-    algorithm = made("locally-balanced", two_way(), noise_to_step=30.0)
+    algorithm = built("locally-balanced", two_way(), noise_to_step=30.0)
     points, pi = own_points(path_of(algorithm)), pi_of(algorithm)
     other = own_points(path_of(algorithm, seed=1))
     assert np.abs(points[1] - other[1]).max() > 0.1  # points differ, by noise alone
@@ -114,7 +114,7 @@ def test_the_sum_of_trackers_is_the_sum_of_gradients(case: str, private: bool) -
     """In every epoch; private ones hold their newest gradient without its noise, and nothing accumulates."""
     name, options = TRACKING[case]
     network = one_way() if name == "push-pull" else two_way()
-    path = path_of(made(f"private-{name}" if private else name, network, **options))
+    path = path_of(built(f"private-{name}" if private else name, network, **options))
     wanted = np.stack([gradients(PROBLEM, point).sum(axis=0) for point in path.states.own])
     np.testing.assert_allclose(path.states.tracker.sum(axis=1), wanted, rtol=1e-12, atol=1e-12)
 
@@ -122,7 +122,7 @@ def test_the_sum_of_trackers_is_the_sum_of_gradients(case: str, private: bool) -
 @pytest.mark.parametrize("private", [False, True])
 def test_frosts_trackers_hold_every_gradient_over_z(private: bool) -> None:
     """sum_i pi_i s_i,t+1 = sum_i pi_i g_i(x_i)/z_ii,t+1: what was divided by the old z is taken back with it."""
-    algorithm = made("private-frost" if private else "frost", one_way(), step_factor=0.1)
+    algorithm = built("private-frost" if private else "frost", one_way(), step_factor=0.1)
     path, pi = path_of(algorithm), pi_of(algorithm)
     z = np.asarray(algorithm.rounds[1].receiving.next_z)
     for epoch, (own, tracker) in enumerate(zip(path.states.own, path.states.tracker, strict=True)):
@@ -134,7 +134,7 @@ def test_frosts_trackers_hold_every_gradient_over_z(private: bool) -> None:
 def test_exact_diffusions_mean_moves_by_gradient_descent(weights: str) -> None:
     """The weighed mean of x moves by the mean gradient of all nodes, each at its own point, whatever the weights."""
     access = "orthogonal" if weights == "metropolis" else "air"
-    algorithm = made("exact-diffusion", two_way(), weights=weights, access=access)
+    algorithm = built("exact-diffusion", two_way(), weights=weights, access=access)
     start = np.broadcast_to(START[0], START.shape)  # psi_0 is the start: all begin at one public point
     points = own_points(follow(algorithm, no_draws, start, work()), start)
     pi = pi_of(algorithm) if weights == "row" else np.full(NODES, 1 / NODES)
@@ -154,8 +154,8 @@ def test_nothing_is_drawn_where_no_noise_is_promised() -> None:
         "row-stochastic",
     )
     for name in silent:
-        draws_of(made(name, two_way()), no_draws)
+        draws_of(built(name, two_way()), no_draws)
     with pytest.raises(AssertionError, match="noise is drawn"):
-        draws_of(made("dp-dsgd", two_way()), no_draws)
+        draws_of(built("dp-dsgd", two_way()), no_draws)
     with pytest.raises(AssertionError, match="is drawn"):
         no_draws("noise", Draw())

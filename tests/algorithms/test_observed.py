@@ -31,10 +31,10 @@ def planned(access: str | None, fading: str = "none", rounds: int = 1, **options
 
 def test_the_ideal_channel_in_one_round_is_the_plans_own() -> None:
     plan = planned(None)
-    found = mc.observe(plan)
-    np.testing.assert_array_equal(found.linear_common((1,)), plan.linear_common((1,)))
-    np.testing.assert_array_equal(found.linear((1,)), plan.linear((1,)))
-    np.testing.assert_array_equal(found.collusion().pair_mu, plan.collusion().pair_mu)
+    result = mc.observe(plan)
+    np.testing.assert_array_equal(result.linear_common((1,)), plan.linear_common((1,)))
+    np.testing.assert_array_equal(result.linear((1,)), plan.linear((1,)))
+    np.testing.assert_array_equal(result.collusion().pair_mu, plan.collusion().pair_mu)
 
 
 @pytest.mark.parametrize(("access", "rounds"), [("own-slot", 1), (None, 2)])
@@ -67,13 +67,13 @@ def test_a_radio_that_is_nearly_ideal_tells_what_the_ideal_channel_tells() -> No
 def test_who_hears_a_sender_alone_learns_nearly_all_that_is_certified(access: str) -> None:
     """Nothing of others hides what is heard alone; only what the target heard from elsewhere is not known."""
     plan = planned(access)
-    found, certified = mc.observe(plan).collusion(), plan.certificate.mu
+    result, certified = mc.observe(plan).collusion(), plan.certificate.mu
     for receiver in range(NODES):
         near = np.array(sorted(plan.network.neighbours(receiver)))
-        assert (found.single_mu[receiver, near] > 0.95 * certified[near]).all()
+        assert (result.single_mu[receiver, near] > 0.95 * certified[near]).all()
         far = np.setdiff1d(np.arange(NODES), [*near, receiver])
-        assert (found.single_mu[receiver, far] < 0.9 * certified[far]).all()
-    assert (found.single_mu <= certified * (1 + 1e-9)).all()
+        assert (result.single_mu[receiver, far] < 0.9 * certified[far]).all()
+    assert (result.single_mu <= certified * (1 + 1e-9)).all()
 
 
 @pytest.mark.one_in(2)
@@ -83,9 +83,9 @@ def test_who_hears_a_sender_alone_learns_nearly_all_that_is_certified(access: st
 )
 def test_nobody_learns_more_than_is_certified(access: str, fading: str, rounds: int) -> None:
     plan = planned(access, fading, rounds)
-    found = mc.observe(plan)
-    assert (found.collusion().pair_mu <= plan.certificate.mu * (1 + 1e-9)).all()
-    worst = found.linear((0, 2))
+    result = mc.observe(plan)
+    assert (result.collusion().pair_mu <= plan.certificate.mu * (1 + 1e-9)).all()
+    worst = result.linear((0, 2))
     assert (worst.mu_worst_upper <= plan.certificate.mu * (1 + 1e-6)).all()
     assert (worst.mu_common[[1, 3, 4]] > 0).all()
 
@@ -93,7 +93,7 @@ def test_nobody_learns_more_than_is_certified(access: str, fading: str, rounds: 
 def test_further_rounds_tell_observers_more_than_a_mixture_of_all_rounds() -> None:
     """An observer hears every round; who looked at A^2 alone would see too little."""
     once, twice = planned(None), planned(None, rounds=2)
-    found = mc.observe(twice).linear_common((0,))
+    result = mc.observe(twice).linear_common((0,))
     squared = np.linalg.matrix_power(twice.mixing.weights.toarray(), 2)
     from murmurcast.privacy import linear
 
@@ -101,8 +101,8 @@ def test_further_rounds_tell_observers_more_than_a_mixture_of_all_rounds() -> No
     assert system is not None
     last_only = linear.common_direction(squared, (0,), system.effective_noise, system.push)
     first_only = once.linear_common((0,))
-    assert (found[1:] > last_only[1:] * (1 + 1e-6)).all()
-    assert found[1:].sum() > first_only[1:].sum()
+    assert (result[1:] > last_only[1:] * (1 + 1e-6)).all()
+    assert result[1:].sum() > first_only[1:].sum()
 
 
 @pytest.mark.parametrize(("access", "fading"), [("aligned", "iid"), ("own-slot", "iid"), ("referenced", "none")])
@@ -112,16 +112,16 @@ def test_weights_and_noise_are_those_that_the_channel_delivers(access: str, fadi
     plan = planned(access, fading)
     assert plan.radio is not None
     channel = over_radio.carrier(plan, plan.radio).channels[0]
-    epoch, found = 3, channel.realised(np.array([3]))
+    epoch, result = 3, channel.realised(np.array([3]))
     for double in (False, True):
         with jax.enable_x64(double):
             heard = [np.asarray(_delivered(channel, epoch, sender)) for sender in range(NODES)]
             quiet = _delivered(channel, epoch, None, noise=1.0)
         loud = channel.physics.amplitude * channel.physics.scale[epoch - 1]
         columns = np.stack(heard, axis=1) * loud[None, :, None]  # [receiver, sender, 2 coordinates]
-        np.testing.assert_allclose(columns[..., 0], found.weights[0].real, atol=2e-5)
-        np.testing.assert_allclose(columns[..., 1], found.weights[0].imag, atol=2e-5)
-        np.testing.assert_allclose(np.asarray(quiet)[:, 0], found.noise[0], rtol=1e-4)
+        np.testing.assert_allclose(columns[..., 0], result.weights[0].real, atol=2e-5)
+        np.testing.assert_allclose(columns[..., 1], result.weights[0].imag, atol=2e-5)
+        np.testing.assert_allclose(np.asarray(quiet)[:, 0], result.noise[0], rtol=1e-4)
 
 
 def _delivered(channel: Any, epoch: int, sender: int | None, noise: float = 0.0) -> Any:

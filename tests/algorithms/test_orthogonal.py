@@ -32,9 +32,9 @@ def test_it_finds_what_algorithm_1_finds_and_costs_the_same() -> None:
     plan = plan_of(problem)
     ours, summed = (mc.run(make(plan), problem, precision="float64") for make in (mc.orthogonal, mc.power_controlled))
     np.testing.assert_allclose(ours.published, summed.published, rtol=0, atol=1e-10)
-    found = mc.certify(ours)
-    assert (found.tier, found.verdict) == ("tier 1", "kept")
-    np.testing.assert_allclose(found.mu, mc.certify(summed).mu, rtol=1e-12)
+    outcome = mc.certify(ours)
+    assert (outcome.tier, outcome.verdict) == ("tier 1", "kept")
+    np.testing.assert_allclose(outcome.mu, mc.certify(summed).mu, rtol=1e-12)
 
 
 def test_slots_are_shared_by_senders_without_a_common_receiver() -> None:

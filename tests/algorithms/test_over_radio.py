@@ -59,15 +59,15 @@ def test_free_rounds_mix_by_powers_of_the_weights(rounds: int) -> None:
     assert algorithm.channel_uses == rounds
     together = np.linalg.matrix_power(plan.mixing.weights.toarray(), rounds)
     expected = by_hand(algorithm, np.broadcast_to(together, (EPOCHS, NODES, NODES)), EPOCHS)
-    found = mc.run(algorithm, problem(), precision="float64")
-    np.testing.assert_allclose(np.asarray(found.final("own_loss")).shape, (1, NODES))
-    np.testing.assert_allclose(last_models(found, algorithm), expected, rtol=1e-9, atol=1e-10)
+    outcome = mc.run(algorithm, problem(), precision="float64")
+    np.testing.assert_allclose(np.asarray(outcome.final("own_loss")).shape, (1, NODES))
+    np.testing.assert_allclose(last_models(outcome, algorithm), expected, rtol=1e-9, atol=1e-10)
 
 
-def last_models(found: mc.Result, algorithm: Algorithm) -> FloatArray:
+def last_models(outcome: mc.Result, algorithm: Algorithm) -> FloatArray:
     """[nodes, dim] x, from the mixed points that are published: one more step."""
     task, receiving = problem(), algorithm.rounds[-1].receiving
-    mixed = found.published[0]
+    mixed = outcome.published[0]
     gradient = np.einsum("kij,kj->ki", task.curvature, mixed - task.centre)
     return np.asarray(mixed - receiving.step[-1] * gradient / receiving.z[-1][:, None])
 
@@ -118,8 +118,8 @@ def test_without_noise_a_run_is_the_weights_applied(access: Any, fading: Any, ro
             real_form(np.broadcast_to(together, (EPOCHS, NODES, NODES))) if one is algorithm.rounds[0] else together
         )
     expected = by_hand_in_pairs(algorithm, together)
-    found = mc.run(algorithm, problem(), precision="float64")
-    np.testing.assert_allclose(last_models(found, algorithm), expected, rtol=1e-4, atol=1e-4)
+    outcome = mc.run(algorithm, problem(), precision="float64")
+    np.testing.assert_allclose(last_models(outcome, algorithm), expected, rtol=1e-4, atol=1e-4)
 
 
 def real_form(weights: Any) -> FloatArray:
@@ -182,14 +182,14 @@ def test_power_per_symbol_stays_within_its_budget(rounds: int) -> None:
 def drifts(every: int, **wrong: float) -> float:
     """Median of 3 of the farthest node's distance to the optimum over its norm, after 1000 epochs from there."""
     task = replace(problem(), centre=problem().centre + 2.0)
-    best, found = optimum(task), []
+    best, outcome = optimum(task), []
     for seed in range(3):
         impaired: dict[str, Any] = QUIET | wrong
         radio = mc.Radio(access="aligned", recentre_every=every, seed=seed, **impaired)
         plan = planned(radio, epochs=1000, step=0.05, decay="linear")
         last = mc.run(mc.noiseless(plan), replace(task, begin=best), precision="float64").published[0]
-        found.append(float(np.linalg.norm(last - best, axis=1).max() / np.linalg.norm(best)))
-    return float(np.median(found))
+        outcome.append(float(np.linalg.norm(last - best, axis=1).max() / np.linalg.norm(best)))
+    return float(np.median(outcome))
 
 
 @pytest.mark.slow
@@ -231,9 +231,9 @@ def test_a_trace_costs_no_privacy_whatever_z_is(rounds: int, z: Any) -> None:
     np.testing.assert_allclose(plan.certificate.epsilon, still.certificate.epsilon, rtol=1e-9)
     algorithm = mc.power_controlled(plan)
     result = mc.run(algorithm, problem())
-    found = mc.certify(result)
-    assert found.verdict == "kept"
-    np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-9)
+    outcome = mc.certify(result)
+    assert outcome.verdict == "kept"
+    np.testing.assert_allclose(outcome.mu, plan.certificate.mu, rtol=1e-9)
     used = algorithm.rounds[-1].receiving.z
     channel: Any = algorithm.rounds[0].channel
     weights = np.linalg.matrix_power(channel.clear_weights(np.arange(1, EPOCHS + 1)).real, rounds)
@@ -271,9 +271,9 @@ def test_resumed_and_rechunked_runs_on_a_trace_change_no_bit(tmp_path: Path) -> 
 
 def test_observers_of_a_trace_learn_no_more_than_is_certified() -> None:
     plan = planned_on(a_trace(), access="aligned", duplex="full")
-    found = mc.observe(plan).linear_common((0,))
-    assert found.max() > 0.1
-    assert (found <= plan.certificate.mu * (1 + 1e-9)).all()
+    outcome = mc.observe(plan).linear_common((0,))
+    assert outcome.max() > 0.1
+    assert (outcome <= plan.certificate.mu * (1 + 1e-9)).all()
 
 
 def test_z_above_1_is_refused_where_the_ledger_only_names_the_trace() -> None:

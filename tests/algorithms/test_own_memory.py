@@ -39,15 +39,15 @@ def hidden_by(name: str, headroom: float) -> FloatArray:
     network = network_of(name)
     gains = network.gains.toarray()
     arriving = gains * np.sqrt(network.power)[:, None]
-    found = np.zeros(NODES)
+    result = np.zeros(NODES)
     for sender in range(NODES):
         for receiver in np.flatnonzero(gains[sender]):
             heard = arriving[:, receiver] if name == "mped2fl" else arriving
             alpha = (headroom * heard[heard > 0].min() / arriving[sender, receiver]) ** 2
-            found[sender] += alpha / (1 - alpha)
+            result[sender] += alpha / (1 - alpha)
             if name != "mped2fl":
                 break  # one signal serves all
-    return found
+    return result
 
 
 def own_weight(name: str, rate: float) -> FloatArray:

@@ -68,7 +68,7 @@ ALGORITHMS: dict[str, tuple[Make, type, int]] = {  # channel and channel uses as
 }
 
 
-def made(name: str) -> Algorithm:
+def built(name: str) -> Algorithm:
     return ALGORITHMS[name][0](planned(network_of_senders() if name.startswith("ped2fl") else None))
 
 
@@ -99,18 +99,18 @@ def draw(seed: int, scale: float = 1.0) -> jax.Array:
 
 def drawn(algorithm: Algorithm, seed: int | None) -> dict[str, jax.Array]:
     """All that a node's send is given to draw with, as the engine names and shapes it; zeros without a seed."""
-    found = {}
+    result = {}
     for name, one in algorithm.rounds[0].draws.items():
         assert isinstance(one, Draw)
         shape = (algorithm.plan.network.max_degree, DIM) if one.per == "link" else (DIM,)
         values = np.zeros(shape) if seed is None else np.random.default_rng(seed).standard_normal(shape)
-        found[name] = jnp.asarray(values, jnp.float32)
-    return found
+        result[name] = jnp.asarray(values, jnp.float32)
+    return result
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_protocol(name: str) -> None:
-    algorithm = made(name)
+    algorithm = built(name)
     channel, uses = ALGORITHMS[name][1:]
     (only,) = algorithm.rounds
     assert algorithm.name == name.split(",")[0]
@@ -161,7 +161,7 @@ def test_protocol(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_only_an_algorithm_with_noise_promises(name: str) -> None:
-    algorithm = made(name)
+    algorithm = built(name)
     (only,) = algorithm.rounds
     if name.startswith(("power-controlled", "central")):
         (part,) = algorithm.releases

@@ -35,12 +35,12 @@ def test_push_pull_reaches_the_optimum_with_constant_steps() -> None:
 
 @pytest.mark.parametrize("network", [two_way, one_way])
 def test_column_weights_keep_the_sum(network: Callable[[], mc.Network]) -> None:
-    made = column_mixing(network())
-    np.testing.assert_allclose(made.weights.toarray(), column_weights(network()), rtol=1e-14)
-    np.testing.assert_allclose(made.weights.sum(axis=0), 1, rtol=1e-14)
-    assert np.abs(made.weights.sum(axis=1) - 1).max() > 0.05  # and no others
-    arriving = network().gains.toarray().T * made.amplitude
-    np.testing.assert_allclose(arriving, made.weights.toarray() - np.diag(made.weights.diagonal()), rtol=1e-14)
+    built = column_mixing(network())
+    np.testing.assert_allclose(built.weights.toarray(), column_weights(network()), rtol=1e-14)
+    np.testing.assert_allclose(built.weights.sum(axis=0), 1, rtol=1e-14)
+    assert np.abs(built.weights.sum(axis=1) - 1).max() > 0.05  # and no others
+    arriving = network().gains.toarray().T * built.amplitude
+    np.testing.assert_allclose(arriving, built.weights.toarray() - np.diag(built.weights.diagonal()), rtol=1e-14)
 
 
 def test_nobody_exceeds_its_amplitude() -> None:

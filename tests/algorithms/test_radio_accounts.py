@@ -35,7 +35,7 @@ FIRST, STILL, IDEAL, MOVING = CASES[0], CASES[1], CASES[2], CASES[5]
 
 
 @lru_cache
-def made(case: Case) -> tuple[mc.Plan, Result]:
+def built(case: Case) -> tuple[mc.Plan, Result]:
     access, fading, rounds, z = case
     radio = None if access is None else Radio(access=access, fading=fading)  # type: ignore[arg-type]
     gains = asymmetric_network(3, NODES).gains.toarray() * (1 if radio is None else 1e-4)
@@ -61,10 +61,10 @@ def counted(run: Result) -> Any:
 @pytest.mark.slow
 def test_an_untouched_run_is_kept_and_costs_what_the_budget_says(case: Any) -> None:
     """The certificate is that without a radio, in every realisation of the channel."""
-    plan, run = made(case[0] if isinstance(case[0], tuple) else case)
-    found = mc.certify(run)
-    assert (found.verdict, found.tier) == ("kept", "tier 1")
-    np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-9)
+    plan, run = built(case[0] if isinstance(case[0], tuple) else case)
+    outcome = mc.certify(run)
+    assert (outcome.verdict, outcome.tier) == ("kept", "tier 1")
+    np.testing.assert_allclose(outcome.mu, plan.certificate.mu, rtol=1e-9)
 
 
 def last_round(ledger: xr.Dataset) -> str:
@@ -127,14 +127,14 @@ EDITS: dict[str, tuple[Case, Any]] = {
 @pytest.mark.parametrize("name", EDITS)
 def test_an_edited_ledger_is_caught(name: str) -> None:
     case, edit = EDITS[name]
-    _, run = made(case)
+    _, run = built(case)
     assert caught(with_ledger(run, edit(run.ledger)))
 
 
 @pytest.mark.parametrize("case", [FIRST, IDEAL])
 def test_the_account_never_falls_below_what_its_tables_put_on_the_air(case: Case) -> None:
     """Whatever is accepted costs sum (S gamma / (z s))^2 of the tables as they stand, by hand."""
-    _, run = made(case)
+    _, run = built(case)
     accepted = 0
     for name in map(str, run.ledger.variables):
         if "sending" not in name and "receiving" not in name:

@@ -23,11 +23,11 @@ QUICK_FIRST = [pytest.param(name, marks=[pytest.mark.slow] * (name == "k6-logist
 
 def at_receivers(values: FloatArray, gains: FloatArray) -> FloatArray:
     """[sender, receiver, ...] from the [nodes, links, ...] that a node makes for those that hear it."""
-    found = np.zeros((len(gains), len(gains), *values.shape[2:]))
+    result = np.zeros((len(gains), len(gains), *values.shape[2:]))
     for j, row in enumerate(gains):
         there = np.flatnonzero(row)
-        found[j, there] = values[j, : len(there)]
-    return found
+        result[j, there] = values[j, : len(there)]
+    return result
 
 
 def test_no_path_of_the_file_is_forgotten() -> None:
@@ -74,7 +74,7 @@ def test_weights_and_what_follows_from_them(name: str) -> None:
     inputs, expected = instances()[name]["inputs"], instances()[name]["expected"]
     plan = plan_of(inputs)
     network, weights = plan.network, expected["weights"]
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "row": plan.mixing.weights,
         "column": column_mixing(network).weights,
         "out-degree": out_degree_weights(network),
@@ -82,25 +82,25 @@ def test_weights_and_what_follows_from_them(name: str) -> None:
         "metropolis": metropolis_weights(network),
         "sinkhorn": balanced_mixing(network).weights,
     }
-    assert set(found) == set(weights)
-    for kind, made in found.items():
-        np.testing.assert_allclose(made.toarray(), weights[kind], rtol=0, atol=1e-12, err_msg=kind)
+    assert set(result) == set(weights)
+    for kind, built in result.items():
+        np.testing.assert_allclose(built.toarray(), weights[kind], rtol=0, atol=1e-12, err_msg=kind)
         access = "orthogonal" if kind in ("out-degree", "max-degree", "metropolis") else "air"
         by = mixer(plan, kind, access)  # type: ignore[arg-type]
         np.testing.assert_allclose(by.weights.toarray(), weights[kind], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(perron(found["row"]), expected["perron_of_row"], rtol=1e-12)
+    np.testing.assert_allclose(perron(result["row"]), expected["perron_of_row"], rtol=1e-12)
     z = np.array(expected["z_of_row"])
-    np.testing.assert_allclose(z_diagonal(found["row"], len(z), "recursive"), z, rtol=1e-12)
+    np.testing.assert_allclose(z_diagonal(result["row"], len(z), "recursive"), z, rtol=1e-12)
     y = np.array(expected["push_sum_y"])
-    np.testing.assert_allclose(push_sum(found["column"], len(y)), y, rtol=1e-12)
-    assert chebyshev(found["metropolis"]) == pytest.approx(expected["chebyshev"], rel=1e-12)
+    np.testing.assert_allclose(push_sum(result["column"], len(y)), y, rtol=1e-12)
+    assert chebyshev(result["metropolis"]) == pytest.approx(expected["chebyshev"], rel=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sinkhorn_scales_up_to_their_common_factor(name: str) -> None:
     inputs, expected = instances()[name]["inputs"], instances()[name]["expected"]["sinkhorn"]
-    made = balanced_mixing(plan_of(inputs).network)
-    senders = made.amplitude / np.array(expected["sender_amplitude"])
-    receivers = made.receiver_scale / np.array(expected["receiver_scale"])
+    built = balanced_mixing(plan_of(inputs).network)
+    senders = built.amplitude / np.array(expected["sender_amplitude"])
+    receivers = built.receiver_scale / np.array(expected["receiver_scale"])
     np.testing.assert_allclose(senders, senders[0], rtol=1e-11)
     np.testing.assert_allclose(receivers, 1 / senders[0], rtol=1e-11)

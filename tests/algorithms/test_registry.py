@@ -45,8 +45,8 @@ def test_no_module_but_a_methods_own_names_a_method() -> None:
         place = path.relative_to(SOURCE)
         if place.parts[0] in allowed or str(place) in demonstrations | own:
             continue
-        found = named.search(text_of(path))
-        assert found is None, f"{place} names {found.group(0) if found else ''}"
+        outcome = named.search(text_of(path))
+        assert outcome is None, f"{place} names {outcome.group(0) if outcome else ''}"
 
 
 @pytest.mark.parametrize("feature", get_args(registry.Feature))
@@ -166,9 +166,9 @@ def test_every_method_is_reached_from_a_file(name: str) -> None:
     problem, algorithm = experiment_files.parse(text.encode(), "my.toml").build()
     assert algorithm.name == name
     result = mc.run(algorithm, problem)
-    found = mc.certify(result)
+    outcome = mc.certify(result)
     method = registry.find(name)
-    assert (found.verdict == "nothing is promised") == bool(method.reason or method.otherwise)
+    assert (outcome.verdict == "nothing is promised") == bool(method.reason or method.otherwise)
 
 
 @pytest.mark.parametrize(

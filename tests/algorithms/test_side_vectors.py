@@ -14,7 +14,7 @@ from murmurcast.network.weights import mixing_rate
 from tests.algorithms.networks import NODES, two_way
 
 
-def made(name: str, epochs: int = 400, **options: Any) -> mc.Algorithm:
+def built(name: str, epochs: int = 400, **options: Any) -> mc.Algorithm:
     setup = mc.Setup(
         network=two_way(),
         problem=mc.ClippedGradients(clip=0.5),
@@ -25,9 +25,9 @@ def made(name: str, epochs: int = 400, **options: Any) -> mc.Algorithm:
 
 
 def numbers(name: str, epochs: int = 400, **options: Any) -> int:
-    found = setup_numbers(registry.find(name), made(name, epochs, **options))
-    assert found is not None
-    return found
+    result = setup_numbers(registry.find(name), built(name, epochs, **options))
+    assert result is not None
+    return result
 
 
 def test_degrees_need_no_agreement() -> None:
@@ -39,10 +39,10 @@ def test_balanced_weights_take_two_numbers_a_round() -> None:
 
 
 def test_rows_take_a_number_of_every_node_a_round_until_z_has_settled() -> None:
-    found = numbers("row-stochastic")
-    assert found % NODES == 0
-    rounds = found // NODES
-    z = np.asarray(made("row-stochastic").rounds[0].receiving.z)
+    result = numbers("row-stochastic")
+    assert result % NODES == 0
+    rounds = result // NODES
+    z = np.asarray(built("row-stochastic").rounds[0].receiving.z)
     late = min(rounds, len(z) - 1)
     np.testing.assert_allclose(z[late], z[-1], rtol=1e-4)
     assert numbers("row-stochastic", epochs=3) == 3 * NODES  # no longer than there is training
@@ -55,7 +55,7 @@ def test_columns_take_one_number_a_round() -> None:
 @pytest.mark.parametrize("dim", [1, 50])
 def test_a_use_carries_as_many_numbers_as_a_model_has(dim: int) -> None:
     method = registry.find("frost")
-    uses = setup_uses(method, made("frost"), dim)
+    uses = setup_uses(method, built("frost"), dim)
     assert uses == pytest.approx(numbers("frost") / dim)
 
 

@@ -31,11 +31,11 @@ class _Faulty(SoftmaxRegression):
     def counted(self, mine: Rows) -> jax.Array:
         return jnp.asarray(self.expected, mine.features.dtype)
 
-    def those(self, mine: Rows, found: jax.Array) -> tuple[Rows, jax.Array]:
+    def those(self, mine: Rows, result: jax.Array) -> tuple[Rows, jax.Array]:
         """The rows that were found, in as much room as there is."""
         assert self.sampled is not None
-        (picked,) = jnp.nonzero(found, size=self.sampled.room, fill_value=0)
-        present = (jnp.arange(self.sampled.room) < jnp.sum(found)).astype(mine.present.dtype)
+        (picked,) = jnp.nonzero(result, size=self.sampled.room, fill_value=0)
+        present = (jnp.arange(self.sampled.room) < jnp.sum(result)).astype(mine.present.dtype)
         return taken(mine, picked, present), self.counted(mine)
 
 
@@ -82,5 +82,5 @@ class LastRecordAlwaysJoins(_Faulty):
     """One record that takes part in every epoch."""
 
     def by_coins(self, mine: Rows, key: jax.Array) -> tuple[Rows, jax.Array]:
-        found = joined(key, mine.size, self.expected, len(mine.present))
-        return self.those(mine, found | (jnp.arange(len(mine.present)) == mine.size - 1))
+        result = joined(key, mine.size, self.expected, len(mine.present))
+        return self.those(mine, result | (jnp.arange(len(mine.present)) == mine.size - 1))

@@ -24,8 +24,8 @@ def changed(algorithm: Algorithm, **changes: Any) -> Algorithm:
 
 def only(algorithm: Algorithm) -> Round:
     """Its round."""
-    (found,) = algorithm.rounds
-    return found
+    (result,) = algorithm.rounds
+    return result
 
 
 def noise_at(algorithm: Algorithm, share: ArrayLike) -> Algorithm:
@@ -229,8 +229,8 @@ def sign_in_the_last_bit(algorithm: Algorithm) -> Algorithm:
     def say(here: Any, state: Knowing, drawn: Drawn) -> jax.Array:
         sent = only(algorithm).send(here, state.inner, drawn)
         bits = jax.lax.bitcast_convert_type(sent, jnp.uint32)
-        told = (bits & ~jnp.uint32(1)) | (state.sign > 0).astype(jnp.uint32)
-        return jax.lax.bitcast_convert_type(told, sent.dtype)
+        stated = (bits & ~jnp.uint32(1)) | (state.sign > 0).astype(jnp.uint32)
+        return jax.lax.bitcast_convert_type(stated, sent.dtype)
 
     return knowing_the_gradient(algorithm, say)
 

@@ -63,7 +63,7 @@ def planned_for(name: str, problem: Problem, unit: str, step: float) -> Plan:
     return plan(network, problem, Budget(epsilon=EPSILON, unit=unit), schedule)  # type: ignore[arg-type]
 
 
-def made(variant: str, problem: Problem, unit: str, step: float = 0.2) -> Algorithm:
+def built(variant: str, problem: Problem, unit: str, step: float = 0.2) -> Algorithm:
     """A method on a setup; on a plan only where it needs one."""
     name, options = VARIANTS[variant]
     on = planned_for(name, problem, unit, step)
@@ -76,10 +76,10 @@ def made(variant: str, problem: Problem, unit: str, step: float = 0.2) -> Algori
 @cache
 def of_nodes(variant: str) -> Algorithm:
     """Of whole nodes, on bowls."""
-    return made(variant, bowls(5), "node")
+    return built(variant, bowls(5), "node")
 
 
 @cache
 def of_records(variant: str, step: float = 0.2) -> Algorithm:
     """Of records, on `softmax()`."""
-    return made(variant, softmax(), "record", step)
+    return built(variant, softmax(), "record", step)

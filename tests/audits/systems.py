@@ -77,12 +77,12 @@ def audits(gathered: Gathered, runs: int) -> Iterator[Gathered]:
     for start in range(0, gathered.canaries.signs.shape[1], runs):
         these = slice(start, start + runs)
         signals = gathered.following.of_runs(these)
-        held = gathered.published_models
+        kept = gathered.published_models
         yield gathered._replace(
             canaries=gathered.canaries.of_runs(list(range(start, start + runs))),
             following=signals,
             heard=tuple(one._replace(readings=one.readings[:, these]) for one in gathered.heard),
-            published_models=None if held is None else held._replace(readings=held.readings[:, these]),
+            published_models=None if kept is None else kept._replace(readings=kept.readings[:, these]),
         )
 
 
@@ -92,10 +92,10 @@ def attacks(gathered: Gathered, mu: float, target: int = TARGET, seed: int = 0) 
     each = 1 - (1 - CONFIDENCE) / (2 * BOUNDS * MAX_ATTACKS * count)
     promise = Promise(target, 1.0, mu, float(gaussian.epsilon(mu, DELTA)), np.inf, DELTA)
     signs = gathered.canaries.signs[gathered.canaries.targets.tolist().index(target)]
-    found = judge(
+    result = judge(
         evidence_of(gathered, target), signs, (promise,), lambda part: float(gaussian.epsilon(part, DELTA)), each, seed
     )
-    return {attack.adversary: attack for attack in found}
+    return {attack.adversary: attack for attack in result}
 
 
 def checks(gathered: Gathered) -> tuple[Check, ...]:

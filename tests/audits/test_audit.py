@@ -36,10 +36,10 @@ AUDITS, MANY, RUNS = 2, 30, 200  # audits of so many runs each: 30 of 30 caught 
 FEW = 50  # runs where any number will do: always the same, so that programs are compiled once for all such tests
 
 
-def power(found: "list[dict[str, Attack]]", limit: float, who: str | None = None) -> float:
+def power(result: "list[dict[str, Attack]]", limit: float, who: str | None = None) -> float:
     """Share of audits in which somebody, or this adversary, shows more mu than the limit."""
     return float(
-        np.mean([any(attack.mu > limit for name, attack in one.items() if who in (None, name)) for one in found])
+        np.mean([any(attack.mu > limit for name, attack in one.items() if who in (None, name)) for one in result])
     )
 
 
@@ -87,9 +87,9 @@ HEARING = ("all other receivers", "eavesdropper")
 )
 @pytest.mark.parametrize("count", [AUDITS, pytest.param(MANY, marks=pytest.mark.slow)])
 def test_faults_are_caught(fault: Fault, finders: tuple[str, ...], count: int) -> None:
-    found = judged(attacked(claimed(), fault(claimed()), bowls(5), count * RUNS, targets=(TARGET,)), mu_promised())
+    result = judged(attacked(claimed(), fault(claimed()), bowls(5), count * RUNS, targets=(TARGET,)), mu_promised())
     for finder in finders:
-        assert power(found, mu_promised(), finder) == 1.0  # every one of them
+        assert power(result, mu_promised(), finder) == 1.0  # every one of them
 
 
 @pytest.mark.slow
@@ -142,14 +142,14 @@ def test_a_relay_with_a_state_dependent_gradient_leaks_more_than_the_linear_diag
     problem = Quadratic(curvature=curvature, centre=np.zeros((3, DIM)), clip=1e4)
     schedule = Schedule(epochs=6, step=0.1, noise_timing="aligned", noise_to_step=1.0)
     budget = Budget(epsilon=1e6, target="per-epoch")
-    made = plan(Network(gains=gains, power=[0.8, 1.3, 1.0]), problem, budget, schedule)
-    share = 2.0 / float(made.certificate.mu[TARGET])
-    honest = power_controlled(made)
+    built = plan(Network(gains=gains, power=[0.8, 1.3, 1.0]), problem, budget, schedule)
+    share = 2.0 / float(built.certificate.mu[TARGET])
+    honest = power_controlled(built)
     gathered = attacked(honest, honest, problem, count * RUNS, targets=(TARGET,), coalition=(0,), share=share)
-    most = share * float(made.linear((0,)).mu_worst_upper[TARGET])
-    found = judged(gathered, 2.0)
-    assert power(found, most, "receiver 0") == 1.0
-    assert power(found, 2.0) == 0.0  # the certificate holds nevertheless
+    most = share * float(built.linear((0,)).mu_worst_upper[TARGET])
+    result = judged(gathered, 2.0)
+    assert power(result, most, "receiver 0") == 1.0
+    assert power(result, 2.0) == 0.0  # the certificate holds nevertheless
 
 
 @pytest.mark.parametrize("count", [AUDITS, pytest.param(MANY, marks=pytest.mark.slow)])
@@ -158,16 +158,18 @@ def test_one_draw_for_all_links_of_mped2fl_is_caught(count: int) -> None:
     gains = np.array([[0, 0.5, 0.7, 0.4], [0.4, 0, 0.6, 0.6], [1.1, 0.9, 0, 0.8], [0.35, 0.3, 0.45, 0]])
     problem = bowls(4)
     schedule = Schedule(epochs=4, step=0.5, noise_timing="aligned", noise_to_step=6.0)
-    made = plan(Network(gains=gains), problem, Budget(epsilon=8.0), schedule, normaliser="max-degree", z="perron")
-    algorithm = mped2fl(made)
+    built = plan(Network(gains=gains), problem, Budget(epsilon=8.0), schedule, normaliser="max-degree", z="perron")
+    algorithm = mped2fl(built)
     sending = algorithm.rounds[0].sending
     assert (sending.noise[0, TARGET] > 0).all()  # the target is nobody's weakest sender
     for actual, least, most in ((algorithm, 0.0, 0.0), (faults.one_draw_for_all_links(algorithm), 1.0, 1.0)):
         gathered = attacked(algorithm, actual, problem, count * RUNS, targets=(TARGET,))
         limit = dict(evidence_of(gathered, TARGET))["eavesdropper"].mu
         amplitude, noise = sending.amplitude[0, TARGET], sending.noise[0, TARGET]
-        told = made.sensitivity[TARGET] * np.linalg.norm(amplitude / noise) * np.sqrt(3)  # aligned: each epoch alike
-        assert limit == pytest.approx(told)
+        reported = (
+            built.sensitivity[TARGET] * np.linalg.norm(amplitude / noise) * np.sqrt(3)
+        )  # aligned: each epoch alike
+        assert limit == pytest.approx(reported)
         assert least <= power(judged(gathered, limit), limit) <= most
 
 
@@ -198,9 +200,9 @@ def test_minibatches_are_granted_to_the_attacker() -> None:
     data = logistic(examples=200, features=7, classes=4, seed=3).partition("sorted", 4)
     problem = SoftmaxRegression(data=data, clip=0.5, batch=5)
     algorithm = power_controlled(planned(problem, asymmetric_network(5, 4), unit="record"))
-    found = audit(algorithm, problem, runs=80)
-    assert found.verdict == "not falsified"
-    assert max(attack.mu for attack in found.attacks) > 0.45 * found.mu_promised
+    result = audit(algorithm, problem, runs=80)
+    assert result.verdict == "not falsified"
+    assert max(attack.mu for attack in result.attacks) > 0.45 * result.mu_promised
     halved = audit(algorithm, problem, runs=80, actual=faults.noise_at(algorithm, 0.5))
     assert "eavesdropper about all nodes" in halved.falsified_by
 
@@ -208,9 +210,9 @@ def test_minibatches_are_granted_to_the_attacker() -> None:
 @pytest.mark.slow
 def test_own_points_are_followed_at_node_level() -> None:
     algorithm = power_controlled(claimed().plan, gradient_at="own")
-    found = audit(algorithm, bowls(5), runs=RUNS)
-    assert found.verdict == "not falsified"
-    assert max(attack.mu for attack in found.attacks) > 0.65 * found.mu_promised
+    result = audit(algorithm, bowls(5), runs=RUNS)
+    assert result.verdict == "not falsified"
+    assert max(attack.mu for attack in result.attacks) > 0.65 * result.mu_promised
     halved = audit(algorithm, bowls(5), runs=RUNS, actual=faults.noise_at(algorithm, 0.5))
     assert "eavesdropper about all nodes" in halved.falsified_by
 
@@ -226,27 +228,27 @@ def test_an_unclipped_gradient_is_found(batch: int | None) -> None:
     data = logistic(examples=200, features=7, classes=4, seed=3).partition("sorted", 4)
     problem = Unclipped(data=data, clip=0.5, batch=batch)
     algorithm = power_controlled(planned(problem, asymmetric_network(5, 4), unit="record"))
-    found = audit(algorithm, problem, runs=20)
-    assert found.clip == pytest.approx(3.0, abs=0.01)
-    assert (found.verdict, found.falsified_by) == ("FALSIFIED", ("hostile data",))
+    result = audit(algorithm, problem, runs=20)
+    assert result.clip == pytest.approx(3.0, abs=0.01)
+    assert (result.verdict, result.falsified_by) == ("FALSIFIED", ("hostile data",))
 
 
 def test_nothing_promised_is_not_falsified() -> None:
     for algorithm in (noiseless(claimed().plan), mped2fl(claimed().plan)):
-        found = audit(algorithm, bowls(5), runs=FEW, target=TARGET)
-        assert found.verdict == "nothing is promised"
-        assert max(attack.epsilon for attack in found.attacks) > 2.0
+        result = audit(algorithm, bowls(5), runs=FEW, target=TARGET)
+        assert result.verdict == "nothing is promised"
+        assert max(attack.epsilon for attack in result.attacks) > 2.0
 
 
 @pytest.mark.slow
 def test_a_large_promise_is_tried_with_small_canaries() -> None:
     problem = bowls(5)
-    made = planned(problem, asymmetric_network(3, 5), epsilon=200.0)
-    algorithm = power_controlled(made)
-    found = audit(algorithm, problem, runs=RUNS, target=TARGET)
-    assert found.worst.share == pytest.approx(2.5 / made.certificate.mu[TARGET])
-    assert found.mu_promised == pytest.approx(2.5)
-    assert found.verdict == "not falsified"
+    built = planned(problem, asymmetric_network(3, 5), epsilon=200.0)
+    algorithm = power_controlled(built)
+    result = audit(algorithm, problem, runs=RUNS, target=TARGET)
+    assert result.worst.share == pytest.approx(2.5 / built.certificate.mu[TARGET])
+    assert result.mu_promised == pytest.approx(2.5)
+    assert result.verdict == "not falsified"
     assert audit(algorithm, problem, runs=RUNS, actual=faults.noise_at(algorithm, 0.8)).verdict == "FALSIFIED"
 
 
@@ -306,20 +308,20 @@ def test_verdict_follows_from_the_attacks_the_checks_and_the_clip() -> None:
     common = {"algorithm": "any", "unit": "node", "nodes": 3, "runs": 1, "canaries": 100, "delta": 1e-5}
     common |= {"confidence": 0.95, "promises": (promise,), "cut_caught": 0.0, "hostile": Clipped(1.0, "", 9)}
 
-    def found(**changed: object) -> Audit:
+    def result(**changed: object) -> Audit:
         return Audit(**(common | {"attacks": (harmless,), "checks": (check,)} | changed))  # type: ignore[arg-type]
 
-    assert found().verdict == "not falsified"
-    assert found(attacks=(harmless, harmless._replace(mu=0.51))).falsified_by == ("nobody about node 1",)
-    assert found(attacks=(harmless._replace(epsilon_one_run=2.5),)).verdict == "FALSIFIED"
-    assert found(attacks=(harmless._replace(epsilon_by_counts=2.5),)).verdict == "FALSIFIED"
-    assert found(checks=(check._replace(refutes=True),)).verdict == "FALSIFIED"
-    assert found(hostile=Clipped(1.01, "one record", 9)).falsified_by == ("hostile data",)
-    blind = found(hostile=Clipped(None, "no data of Mine could be made hostile"), unseen=("the clip: none",))
+    assert result().verdict == "not falsified"
+    assert result(attacks=(harmless, harmless._replace(mu=0.51))).falsified_by == ("nobody about node 1",)
+    assert result(attacks=(harmless._replace(epsilon_one_run=2.5),)).verdict == "FALSIFIED"
+    assert result(attacks=(harmless._replace(epsilon_by_counts=2.5),)).verdict == "FALSIFIED"
+    assert result(checks=(check._replace(refutes=True),)).verdict == "FALSIFIED"
+    assert result(hostile=Clipped(1.01, "one record", 9)).falsified_by == ("hostile data",)
+    blind = result(hostile=Clipped(None, "no data of Mine could be made hostile"), unseen=("the clip: none",))
     assert blind.verdict == "not falsified"
     assert dict(blind.summary)["Clip"].startswith("NOT LOOKED AT")
     assert dict(blind.summary)["Verdict"].endswith("NOT LOOKED AT: the clip: none")
-    nothing = found(promises=(promise._replace(mu=np.inf),), hostile=Clipped(7.0, "", 9))
+    nothing = result(promises=(promise._replace(mu=np.inf),), hostile=Clipped(7.0, "", 9))
     assert nothing.verdict == "nothing is promised"
     assert nothing.falsified_by == ()
 
@@ -327,12 +329,12 @@ def test_verdict_follows_from_the_attacks_the_checks_and_the_clip() -> None:
 def test_secure_noise_is_attacked_as_it_is_sent() -> None:
     problem = bowls(4)
     schedule = Schedule(epochs=5, step=0.3, noise_timing="aligned", noise_to_step="auto")
-    made = plan(asymmetric_network(5, 4), problem, Budget(epsilon=2.0, noise_source="secure"), schedule)
-    found = audit(power_controlled(made), problem, runs=60)
-    assert found.verdict == "not falsified"
-    assert found.worst.epsilon == pytest.approx(2.0, rel=1e-6)
+    built = plan(asymmetric_network(5, 4), problem, Budget(epsilon=2.0, noise_source="secure"), schedule)
+    result = audit(power_controlled(built), problem, runs=60)
+    assert result.verdict == "not falsified"
+    assert result.worst.epsilon == pytest.approx(2.0, rel=1e-6)
     # Of secure noise no two runs are alike: 0.4 to 0.68 in 25 audits.
-    assert max(attack.mu for attack in found.attacks) > 0.2 * found.mu_promised
+    assert max(attack.mu for attack in result.attacks) > 0.2 * result.mu_promised
 
 
 @pytest.mark.slow
@@ -359,9 +361,9 @@ def test_a_coalition_that_cannot_attack_is_a_warning() -> None:
     dropped = with_ends(ours, drops={TARGET: 5})
     own = ours._replace(name="mine", settings={})
     for algorithm, words in ((mped2fl(ours.plan), "mped2fl"), (dropped, "drop out"), (own, "mine")):
-        found = audit(algorithm, bowls(5), runs=FEW, target=TARGET, coalition=(0, 1))
-        assert [attack.adversary for attack in found.attacks] == ONLY_THE_EAVESDROPPER
-        (line,) = found.warnings
+        result = audit(algorithm, bowls(5), runs=FEW, target=TARGET, coalition=(0, 1))
+        assert [attack.adversary for attack in result.attacks] == ONLY_THE_EAVESDROPPER
+        (line,) = result.warnings
         assert "receivers 0, 1 did not attack" in line
         assert words in line
     heard = audit(ours, bowls(5), runs=FEW, coalition=(0, 1))

@@ -94,11 +94,11 @@ def test_many_trials_come_close() -> None:
     """As close as the two bounds of rates allow, and once more that for the luck of the counts."""
     mu, delta, trials = 1.0, 0.02, 20_000
     rng = np.random.default_rng(7)
-    found = measure(rng.standard_normal(2 * trials), mu + rng.standard_normal(2 * trials), delta)
+    result = measure(rng.standard_normal(2 * trials), mu + rng.standard_normal(2 * trials), delta)
     truth = float(gaussian.epsilon(mu, delta))
     wrong, right = rates_of_best_test(truth, mu)
     slack = norm.ppf(0.975) * (np.sqrt(right * (1 - right) / trials) / (right - delta) + 1 / np.sqrt(trials * wrong))
-    assert truth - 2 * slack < found.epsilon <= truth
+    assert truth - 2 * slack < result.epsilon <= truth
     assert slack < 0.15 * truth
 
 
@@ -114,10 +114,10 @@ def test_threshold_is_the_best_of_its_own_trials() -> None:
 
 def test_counts_are_of_the_second_half() -> None:
     absent, present = np.array([0.0, 1.0, 5.0, 6.0, 7.0]), np.array([2.0, 3.0, 0.0, 0.0, 9.0])
-    found = measure(absent, present, 1e-5)
-    assert found.trials == 3
-    assert found.false_positives == (absent[2:] > found.threshold).sum()
-    assert found.true_positives == (present[2:] > found.threshold).sum()
+    result = measure(absent, present, 1e-5)
+    assert result.trials == 3
+    assert result.false_positives == (absent[2:] > result.threshold).sum()
+    assert result.true_positives == (present[2:] > result.threshold).sum()
 
 
 def test_impossible_counts_are_errors() -> None:
@@ -141,9 +141,9 @@ def test_mu_is_refuted_by_accuracy() -> None:
 
 def test_mu_of_gaussian_worlds_is_bounded_at_the_confidence() -> None:
     rng, mu, trials = np.random.default_rng(4), 0.8, 2000
-    found = mu_lower_bound(rng.binomial(trials, norm.cdf(mu / 2), size=4000), trials, 0.95)
-    assert 0.03 < np.mean(found > mu) <= 0.055
-    assert np.median(found) > 0.8 * mu
+    result = mu_lower_bound(rng.binomial(trials, norm.cdf(mu / 2), size=4000), trials, 0.95)
+    assert 0.03 < np.mean(result > mu) <= 0.055
+    assert np.median(result) > 0.8 * mu
 
 
 @pytest.mark.parametrize(("reached", "allowed"), [(0.5, 0.5), (0.3, 0.5), (2.0, 2.0)])

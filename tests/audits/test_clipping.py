@@ -30,9 +30,9 @@ def test_hostile_data_reaches_the_sensitivity_and_not_more(unit: Any) -> None:
     for problem in (softmax(clipping=clipping), RidgeRegression(data=data, clip=0.7, clipping=clipping)):
         points: tuple[Point, ...] = ("mixed", "own")
         for point in points:
-            found = try_hostile_data(problem, unit, point)
-            assert found.share == pytest.approx(1.0, abs=0.02)
-            assert not found.refutes
+            result = try_hostile_data(problem, unit, point)
+            assert result.share == pytest.approx(1.0, abs=0.02)
+            assert not result.refutes
 
 
 def test_a_loss_of_ones_own_is_tried() -> None:
@@ -46,9 +46,9 @@ def test_a_loss_of_ones_own_is_tried() -> None:
 
 
 def test_hostile_data_finds_a_missing_clip() -> None:
-    found = try_hostile_data(softmax(clipping="none"), "record")
-    assert (found.share or 0) > 100
-    assert "size 1e+12" in found.in_words
+    result = try_hostile_data(softmax(clipping="none"), "record")
+    assert (result.share or 0) > 100
+    assert "size 1e+12" in result.in_words
     bowl = Quadratic.random(NODES, 6, seed=3, clip=0.5)
     assert try_hostile_data(bowl, "node").share == pytest.approx(1.0, abs=1e-4)
 
@@ -106,10 +106,10 @@ def test_a_problem_of_anybodys_own_is_tried() -> None:
 
 
 def test_where_it_cannot_be_tried_it_says_so() -> None:
-    found = tried(Plain(clipped=False, rows=False))
-    assert found.share is None
-    assert not found.refutes
-    assert found.in_words == "NOT LOOKED AT: no data of Plain could be made hostile"
+    result = tried(Plain(clipped=False, rows=False))
+    assert result.share is None
+    assert not result.refutes
+    assert result.in_words == "NOT LOOKED AT: no data of Plain could be made hostile"
 
 
 class WithNorms(Plain):
@@ -124,4 +124,4 @@ def test_rows_that_are_only_exchanged_are_said_to_be() -> None:
     assert (exchanged.enlarged, enlarged.enlarged) == (False, True)
     assert exchanged.in_words.endswith("; rows were only exchanged, not enlarged")
     assert "exchanged" not in enlarged.in_words
-    assert [len(found.unseen) for found in (exchanged, enlarged, tried(Plain(clipped=True, rows=False)))] == [1, 0, 1]
+    assert [len(result.unseen) for result in (exchanged, enlarged, tried(Plain(clipped=True, rows=False)))] == [1, 0, 1]

@@ -36,9 +36,9 @@ def problem(kind: type[SoftmaxRegression] = SoftmaxRegression, **options: Any) -
 
 
 def claimed(one: Any) -> Sampling:
-    found = one.sampled
-    assert isinstance(found, Sampling)
-    return found
+    result = one.sampled
+    assert isinstance(result, Sampling)
+    return result
 
 
 def own_loss(w: jax.Array, example: Example) -> jax.Array:
@@ -69,12 +69,12 @@ def test_honest_coins_are_accused_of_nothing(kind: str) -> None:
 @pytest.mark.slow
 def test_honest_coins_are_accused_no_more_often_than_chance_does() -> None:
     one = problem()
-    found = [check_coins(one, claimed(one), LEVEL, seed)[0] for seed in range(40)]
-    probabilities = np.array([check.probability for check in found])
+    result = [check_coins(one, claimed(one), LEVEL, seed)[0] for seed in range(40)]
+    probabilities = np.array([check.probability for check in result])
     assert min(probabilities) > 1e-4  # below it with a probability of 0.4 %
-    assert np.sum(probabilities < 0.1) < binom.isf(1e-4, len(found), 0.1)
+    assert np.sum(probabilities < 0.1) < binom.isf(1e-4, len(result), 0.1)
     assert np.sum(probabilities < 0.5) > 0  # nor is it always sure
-    assert len({check.worst for check in found}) > 10
+    assert len({check.worst for check in result}) > 10
 
 
 @pytest.mark.one_in(3)
@@ -118,8 +118,8 @@ def test_a_problem_whose_coins_cannot_be_left_out_is_not_looked_at() -> None:
             return self.inside.local_data()
 
         def gradient_at_public(self, model: jax.Array, mine: Any, key: jax.Array) -> jax.Array:
-            found: jax.Array = self.inside.gradient_at_public(model, mine, key)
-            return found
+            result: jax.Array = self.inside.gradient_at_public(model, mine, key)
+            return result
 
     one: Any = Around(problem())
     assert check_coins(one, claimed(one.inside), LEVEL) == ()
@@ -172,18 +172,18 @@ def verdict_on(one: SoftmaxRegression) -> Audit:
 
 @pytest.mark.slow
 def test_an_audit_finds_batches_of_a_fixed_size_under_a_promise_that_counts_on_coins() -> None:
-    found = verdict_on(problem(faults.FixedSize))
-    assert found.verdict == "FALSIFIED"
-    (line,) = found.falsified_by
+    result = verdict_on(problem(faults.FixedSize))
+    assert result.verdict == "FALSIFIED"
+    (line,) = result.falsified_by
     assert line.startswith("a check of coins: ")
 
 
 @pytest.mark.slow
 def test_an_audit_looks_at_coins_where_the_promise_counts_on_them() -> None:
-    found = verdict_on(problem())
-    assert found.verdict == "not falsified"
-    assert found.checks[-1].name == "coins"
-    assert "coins" in dict(found.summary)["Noise"]
+    result = verdict_on(problem())
+    assert result.verdict == "not falsified"
+    assert result.checks[-1].name == "coins"
+    assert "coins" in dict(result.summary)["Noise"]
     plain = verdict_on(problem(sampling="fixed"))
     assert all(check.name != "coins" for check in plain.checks)
 

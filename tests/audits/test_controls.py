@@ -66,7 +66,7 @@ def test_noise_that_is_not_as_claimed_is_caught(name: str, count: int) -> None:
     fault, check = CONTROLS[name]
     gathered = attacked(claimed(), fault(claimed()), bowls(5), count * RUNS)
     for part in audits(gathered, RUNS):
-        assert check in {found.name for found in checks(part) if found.refutes}
+        assert check in {result.name for result in checks(part) if result.refutes}
 
 
 @pytest.mark.parametrize("count", COUNTS)
@@ -75,8 +75,8 @@ def test_gradients_at_the_own_point_sold_as_mixed_are_caught(count: int) -> None
     algorithm, problem = claimed_of_records(), softmax()
     actual = faults.own_point_sold_as_mixed(algorithm)
     for number in range(count):
-        found = checks(attacked(algorithm, actual, problem, RECORD_RUNS, seed=number * RECORD_RUNS))
-        assert [check.name for check in found if check.refutes] == ["where gradients are taken"]
+        result = checks(attacked(algorithm, actual, problem, RECORD_RUNS, seed=number * RECORD_RUNS))
+        assert [check.name for check in result if check.refutes] == ["where gradients are taken"]
 
 
 @pytest.mark.parametrize("name", ["noise by the sign of the gradient", "sign in the last bit"])
@@ -86,7 +86,7 @@ def test_records_are_looked_at_as_closely(name: str) -> None:
     algorithm = claimed_of_records()
     fault, check = CONTROLS[name]
     gathered = attacked(algorithm, fault(algorithm), softmax(), RECORD_RUNS)
-    assert check in {found.name for found in checks(gathered) if found.refutes}
+    assert check in {result.name for result in checks(gathered) if result.refutes}
 
 
 @pytest.mark.parametrize(
@@ -109,17 +109,17 @@ def test_a_clip_that_misses_is_caught(problem: type[SoftmaxRegression], batch: i
 @pytest.mark.parametrize("count", COUNTS)
 def test_a_clip_that_holds_is_not_accused(batch: int | None, count: int) -> None:
     for seed in range(count):
-        found = try_hostile_data(softmax(batch=batch), "record", seed=seed)
-        assert found.share == pytest.approx(1.0, abs=1e-4)
-        assert not found.refutes
+        result = try_hostile_data(softmax(batch=batch), "record", seed=seed)
+        assert result.share == pytest.approx(1.0, abs=1e-4)
+        assert not result.refutes
 
 
 @pytest.mark.slow
 def test_a_verdict_names_the_fault_and_what_was_looked_at() -> None:
     """From end to end, with few runs: what is shared is plain to see."""
-    found = audit(claimed(), bowls(5), actual=shared(claimed()), runs=50)
-    assert found.verdict == "FALSIFIED"
-    (line,) = [words for words in found.falsified_by if words.startswith("a check of the independence")]
+    result = audit(claimed(), bowls(5), actual=shared(claimed()), runs=50)
+    assert result.verdict == "FALSIFIED"
+    (line,) = [words for words in result.falsified_by if words.startswith("a check of the independence")]
     assert "node 0" in line
     honest = audit(claimed(), bowls(5), runs=50)
     assert (honest.verdict, honest.targets, honest.unseen) == ("not falsified", (0, 1, 2, 3, 4), ())

@@ -59,10 +59,10 @@ def problem() -> mc.Quadratic:
 @cache
 def honest(access: str, fading: str, rounds: int, z: Any, **options: Any) -> Algorithm:
     radio = Radio(access=access, fading=fading, **options)  # type: ignore[arg-type]
-    return made(radio, problem(), rounds, z, power=0.1)
+    return built(radio, problem(), rounds, z, power=0.1)
 
 
-def made(radio: Radio, given: mc.Quadratic, rounds: int, z: Any, power: float) -> Algorithm:
+def built(radio: Radio, given: mc.Quadratic, rounds: int, z: Any, power: float) -> Algorithm:
     network = mc.Network(gains=asymmetric_network(3, NODES).gains.toarray() * 1e-4, power=power)
     schedule = mc.Schedule(epochs=6, step=0.2, noise_timing="aligned", rounds=rounds)
     return mc.power_controlled(mc.plan(network, given, Budget(epsilon=2.0), schedule, radio=radio, z=z))
@@ -83,13 +83,13 @@ def test_an_honest_run_over_a_radio_is_not_accused(system: tuple[Any, ...]) -> N
 
 @pytest.mark.slow
 def test_receivers_and_pairs_attack_over_a_radio() -> None:
-    found = audited(plain, 1000.0)
-    assert found.verdict == "not falsified"
-    assert {attack.adversary.split()[0] for attack in found.attacks} >= {"receiver", "receivers", "eavesdropper"}
-    assert "receivers" not in " ".join(found.unseen)
-    assert any(attack.adversary == "published alone" for attack in found.attacks)
+    result = audited(plain, 1000.0)
+    assert result.verdict == "not falsified"
+    assert {attack.adversary.split()[0] for attack in result.attacks} >= {"receiver", "receivers", "eavesdropper"}
+    assert "receivers" not in " ".join(result.unseen)
+    assert any(attack.adversary == "published alone" for attack in result.attacks)
     # Each sender is heard alone: a receiver learns nearly what is certified, and no more.
-    best = max((one for one in found.attacks if one.adversary.startswith("receiver ")), key=lambda one: one.mu_linear)
+    best = max((one for one in result.attacks if one.adversary.startswith("receiver ")), key=lambda one: one.mu_linear)
     assert 0.75 < best.mu_linear / best.mu_promised <= 1 + 1e-6
 
 
@@ -157,10 +157,10 @@ def left_of_noise(algorithm: Algorithm) -> Any:
 @cache
 def weak() -> Algorithm:
     """At -10 dB, where receivers add more than nodes do."""
-    return made(Radio(hold_below=0.0), within(5.0), 1, None, power=WEAK_WATTS)
+    return built(Radio(hold_below=0.0), within(5.0), 1, None, power=WEAK_WATTS)
 
 
-def held() -> Algorithm:
+def kept() -> Algorithm:
     """Every receiver keeps what it said."""
     return honest("own-slot", "none", 1, None, hold_below=1e12)
 
@@ -189,7 +189,7 @@ class Control(NamedTuple):
 
 
 CONTROLS = {
-    "a silent node keeps its own model": Control(held, keeps_own_model, "eavesdropper"),
+    "a silent node keeps its own model": Control(kept, keeps_own_model, "eavesdropper"),
     "fresh noise in a repetition": Control(twice, repeated, SILENCE),
     "a scale made of the private norm": Control(plain, scaled_by_norm, SIZE),
     "a scale made of it in part": Control(plain, scaled_a_little, SIZE),
@@ -205,9 +205,9 @@ def test_a_control_is_caught_and_its_honest_twin_is_not(name: str) -> None:
     twin = audited(control.claimed, control.ball)
     assert twin.verdict == "not falsified", twin.falsified_by
     algorithm = control.claimed()
-    found = mc.audit(algorithm, within(control.ball), actual=control.fault(algorithm), runs=AUDITED)
-    assert found.verdict == "FALSIFIED"
-    assert control.seen_by in "; ".join(found.falsified_by)
+    result = mc.audit(algorithm, within(control.ball), actual=control.fault(algorithm), runs=AUDITED)
+    assert result.verdict == "FALSIFIED"
+    assert control.seen_by in "; ".join(result.falsified_by)
 
 
 @pytest.mark.slow
@@ -235,9 +235,9 @@ def test_a_run_with_other_functions_is_promised_nothing(name: str) -> None:
     control = CONTROLS[name]
     run = mc.run(control.fault(control.claimed()), within(control.ball))
     assert run.info["privacy"]["epsilon"] is None
-    found = mc.certify(run)
-    assert found.verdict == "nothing is promised"
-    assert "proved" in found.basis
+    result = mc.certify(run)
+    assert result.verdict == "nothing is promised"
+    assert "proved" in result.basis
 
 
 @pytest.mark.slow
@@ -277,9 +277,9 @@ def test_a_little_receiver_noise_counted_into_s_is_caught_by_the_account() -> No
     left = left_of_noise(plain()).min()
     assert 0.9 < left < 1 - 1e-6
     assert mc.certify(mc.run(counted(plain()), problem())).verdict == "nothing is promised"  # its tables were exchanged
-    found = mc.certify(mc.run(proved(counted(plain())), problem()))
-    assert found.verdict == "broken"
-    assert (found.mu > found.promised_mu).any()
+    result = mc.certify(mc.run(proved(counted(plain())), problem()))
+    assert result.verdict == "broken"
+    assert (result.mu > result.promised_mu).any()
     assert mc.certify(mc.run(plain(), problem())).verdict == "kept"
 
 

@@ -105,10 +105,10 @@ def test_coins_that_everybody_sees_are_caught(monkeypatch: pytest.MonkeyPatch) -
     assert audit(algorithm, problem, runs=500).verdict == "not falsified"
     for module in (canaries, replay):
         monkeypatch.setattr(module, "threshold", lambda rate: np.full(np.shape(rate), 2**32 - 1, np.uint32))
-    found = audit(algorithm, problem, runs=500)
-    assert found.verdict == "FALSIFIED"
-    assert not any(check.refutes for check in found.checks)
-    assert max(attack.epsilon for attack in found.attacks) > 1.2
+    result = audit(algorithm, problem, runs=500)
+    assert result.verdict == "FALSIFIED"
+    assert not any(check.refutes for check in result.checks)
+    assert max(attack.epsilon for attack in result.attacks) > 1.2
     assert plan.certificate.mu.max() > 1.5 * gaussian.mu(1.0, 1e-5)  # what coins bring
 
 
@@ -136,9 +136,9 @@ def test_releases_with_less_noise_are_caught(share: str, part: float) -> None:
     assert share in check.worst or "rows are not" in check.worst  # what is released is what rows are made of
     problem = mc.SoftmaxRegression(data=with_noise_at(honest, part), clip=0.5)
     plan = mc.plan(asymmetric_network(1, 3), problem, of, mc.Schedule(epochs=4, noise_timing="aligned"))
-    found = audit(mc.power_controlled(plan), problem, runs=40)
-    assert found.verdict == "FALSIFIED"
-    assert "noise of first releases" in str(found.falsified_by)
+    result = audit(mc.power_controlled(plan), problem, runs=40)
+    assert result.verdict == "FALSIFIED"
+    assert "noise of first releases" in str(result.falsified_by)
 
 
 @pytest.mark.parametrize("share", ["centring", "whitening"])

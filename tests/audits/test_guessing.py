@@ -16,15 +16,15 @@ def test_the_learned_filter_is_that_of_another_implementation(constant: bool) ->
     readings = noise + np.arange(6)[:, None, None] * signs
     if constant:
         readings[2] = 0.5  # as the last bit of numbers on a grid
-    found = guess(Evidence(readings, np.arange(6.0)), signs, seed=3)
-    told = found.split.learning
+    result = guess(Evidence(readings, np.arange(6.0)), signs, seed=3)
+    stated = result.split.learning
     other = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=1e-4, priors=[0.5, 0.5])
     flat = readings.reshape(6, -1).T
-    other.fit(flat[told], signs.ravel()[told])
-    np.testing.assert_allclose(found.learned, other.decision_function(flat), rtol=1e-6, atol=1e-6)
+    other.fit(flat[stated], signs.ravel()[stated])
+    np.testing.assert_allclose(result.learned, other.decision_function(flat), rtol=1e-6, atol=1e-6)
 
 
 def test_where_one_world_is_not_told_nothing_is_learned() -> None:
     readings = np.random.default_rng(1).standard_normal((3, 10, 20))
-    found = guess(Evidence(readings, np.ones(3)), np.ones((10, 20)), seed=3)
-    assert not found.learned.any()
+    result = guess(Evidence(readings, np.ones(3)), np.ones((10, 20)), seed=3)
+    assert not result.learned.any()

@@ -42,15 +42,18 @@ def every_image() -> Dataset:
 @cache
 def images(examples: int = 240) -> Dataset:
     """Some digits, dealt unevenly below."""
-    found = every_image()
-    return replace(found, features=found.features[:examples], targets=found.targets[:examples])
+    result = every_image()
+    return replace(result, features=result.features[:examples], targets=result.targets[:examples])
 
 
 def narrow(features: int) -> Dataset:
     """Digits without their last pixels."""
-    found = images()
+    result = images()
     return replace(
-        found, features=found.features[:, :features], test_features=found.test_features[:, :features], image_shape=None
+        result,
+        features=result.features[:, :features],
+        test_features=result.test_features[:, :features],
+        image_shape=None,
     )
 
 
@@ -71,9 +74,9 @@ def row_of(problem: SoftmaxRegression, record: Record) -> int:
 
 @cache
 def prior_without(row: int) -> Prior:
-    found = every_image()
-    known = np.arange(len(found.features)) != row
-    return prior_of(found.features[known], found.targets[known], 10)
+    result = every_image()
+    known = np.arange(len(result.features)) != row
+    return prior_of(result.features[known], result.targets[known], 10)
 
 
 def attacked(algorithm: Algorithm, problem: SoftmaxRegression, run: int, record: Record) -> Reconstruction:
@@ -83,19 +86,19 @@ def attacked(algorithm: Algorithm, problem: SoftmaxRegression, run: int, record:
     return reconstruct(seen, prior_without(row_of(problem, record)))
 
 
-def relative_error(found: Reconstruction, row: int) -> float:
+def relative_error(result: Reconstruction, row: int) -> float:
     original, guess = images().features[row].astype(float), prior_without(row).guess
-    return float(np.square(found.features - original).sum() / np.square(guess - original).sum())
+    return float(np.square(result.features - original).sum() / np.square(guess - original).sum())
 
 
 @pytest.mark.parametrize(("clipping", "l2"), [("none", 0.0), ("example", 0.0), ("example", 0.1)])
 def test_without_noise_the_record_is_reconstructed(clipping: str, l2: float) -> None:
     problem = problem_of(clipping, l2)
     row = row_of(problem, RECORD)
-    found = attacked(noiseless(planned(problem)), problem, 0, RECORD)
-    np.testing.assert_allclose(found.features, images().features[row], atol=2e-4)
-    assert found.label == images().targets[row]
-    assert found.chances.max() == pytest.approx(1.0)
+    result = attacked(noiseless(planned(problem)), problem, 0, RECORD)
+    np.testing.assert_allclose(result.features, images().features[row], atol=2e-4)
+    assert result.label == images().targets[row]
+    assert result.chances.max() == pytest.approx(1.0)
 
 
 def test_in_float64_it_is_exact() -> None:
@@ -111,8 +114,8 @@ def true_gradients(problem: SoftmaxRegression, points: np.ndarray) -> np.ndarray
     with jax.enable_x64(True):
         mine = jax.tree.map(lambda leaf: np.asarray(leaf)[NODE], problem.local_data())
         only = mine._replace(present=np.arange(len(mine.present)) == RECORD.place)
-        found = [problem.gradient_at_public(jax.numpy.asarray(point), only, jax.random.key(0)) for point in points]
-        return np.asarray(found) * float(problem.data.sizes[NODE])
+        result = [problem.gradient_at_public(jax.numpy.asarray(point), only, jax.random.key(0)) for point in points]
+        return np.asarray(result) * float(problem.data.sizes[NODE])
 
 
 @cache
@@ -139,11 +142,11 @@ def test_readings_are_the_gradient_with_noise_of_the_stated_size() -> None:
 def test_a_shifted_epoch_is_noticed() -> None:
     """The noise on gradient t is drawn in epoch t + 1: with that of epoch t the first epochs are off by t/(t + 1)."""
     problem, algorithm, kept = heard()
-    made = algorithm.plan
+    built = algorithm.plan
     count = problem.data.sizes[NODE]
     for seen in readings(algorithm, problem, kept, RECORD):
         truth = true_gradients(problem, seen.points)
-        early = count * (made.effective_noise[:, NODE] * made.z[:, NODE] / made.schedule.steps)[:-1]
+        early = count * (built.effective_noise[:, NODE] * built.z[:, NODE] / built.schedule.steps)[:-1]
         assert outside(seen, truth, early) >= 5
     late = kept._replace(sent=np.roll(kept.sent, 1, axis=1))  # every signal one epoch later than it was sent
     (shifted, *_) = readings(algorithm, problem, late, RECORD)
@@ -158,8 +161,8 @@ def test_transposed_weights_are_noticed() -> None:
     assert outside(seen, true_gradients(problem, seen.points), seen.noise) == EPOCHS - 1
     silent = noiseless(planned(problem))
     (seen,) = readings(silent._replace(setup=turned), problem, transcripts(silent, problem, (0,)), RECORD)
-    found = reconstruct(seen, prior_without(row_of(problem, RECORD)))
-    assert relative_error(found, row_of(problem, RECORD)) > 0.1
+    result = reconstruct(seen, prior_without(row_of(problem, RECORD)))
+    assert relative_error(result, row_of(problem, RECORD)) > 0.1
 
 
 def test_the_record_itself_is_not_looked_at() -> None:
@@ -176,8 +179,8 @@ def test_the_record_itself_is_not_looked_at() -> None:
 def scored(epsilon: float | None, trials: int) -> tuple[np.ndarray, np.ndarray]:
     """[trials] relative errors, and whether the label was right: another record of the node in every run."""
     problem = problem_of()
-    made = planned(problem, epsilon or 1.0)
-    algorithm = power_controlled(made) if epsilon else noiseless(made)
+    built = planned(problem, epsilon or 1.0)
+    algorithm = power_controlled(built) if epsilon else noiseless(built)
     kept = transcripts(algorithm, problem, range(trials))
     errors, right = [], []
     for run in range(trials):
@@ -185,9 +188,9 @@ def scored(epsilon: float | None, trials: int) -> tuple[np.ndarray, np.ndarray]:
         row = row_of(problem, record)
         alone = kept.of_seeds(slice(run, run + 1))
         (seen,) = readings(algorithm, problem, alone, record)
-        found = reconstruct(seen, prior_without(row))
-        errors.append(relative_error(found, row))
-        right.append(found.label == images().targets[row])
+        result = reconstruct(seen, prior_without(row))
+        errors.append(relative_error(result, row))
+        right.append(result.label == images().targets[row])
     return np.array(errors), np.array(right)
 
 
@@ -217,9 +220,9 @@ def test_hopeless_readings_leave_the_guess() -> None:
     problem, algorithm, kept = heard()
     (seen, *_) = readings(algorithm, problem, kept, RECORD)
     prior = prior_without(row_of(problem, RECORD))
-    found = reconstruct(seen._replace(noise=1e9 * seen.noise), prior)
-    np.testing.assert_allclose(found.features, prior.guess, atol=1e-3)
-    np.testing.assert_allclose(found.chances, prior.chance, atol=1e-3)
+    result = reconstruct(seen._replace(noise=1e9 * seen.noise), prior)
+    np.testing.assert_allclose(result.features, prior.guess, atol=1e-3)
+    np.testing.assert_allclose(result.chances, prior.chance, atol=1e-3)
 
 
 def test_prior_has_the_moments_of_the_known_records() -> None:
@@ -229,8 +232,8 @@ def test_prior_has_the_moments_of_the_known_records() -> None:
     features = np.einsum("nij,nj->ni", mixing[labels], generator.standard_normal((4000, 2))) + labels[:, None]
     prior = prior_of(features, labels, 3)
     for label in (0, 1):
-        found = prior.axes[label] * prior.spread[label] @ prior.axes[label].T
-        np.testing.assert_allclose(found, mixing[label] @ mixing[label].T, atol=0.03)
+        result = prior.axes[label] * prior.spread[label] @ prior.axes[label].T
+        np.testing.assert_allclose(result, mixing[label] @ mixing[label].T, atol=0.03)
         np.testing.assert_allclose(prior.mean[label], label, atol=0.05)
     np.testing.assert_allclose(prior.mean[2], features.mean(axis=0))  # nothing is known of a label never seen
 
@@ -284,13 +287,13 @@ def test_the_demonstration_shows_every_setting() -> None:
     assert shown.settings[2].epsilon == pytest.approx(1.0)
     assert np.isinf([setting.epsilon for setting in shown.settings[:2]]).all()
     assert shown.guess_error == pytest.approx(np.square(shown.guess - shown.original).mean())
-    for held in shown.images_per_node:
-        exact = shown.picture("noise off", held)
+    for holding in shown.images_per_node:
+        exact = shown.picture("noise off", holding)
         np.testing.assert_allclose(exact.image, shown.original, atol=2e-3)
         assert exact.labels == (shown.label,)
         assert exact.beats_guessing
-        assert shown.picture("certified", held).error > 0.85
-    errors = [shown.picture("nominal", held).error for held in shown.images_per_node]
+        assert shown.picture("certified", holding).error > 0.85
+    errors = [shown.picture("nominal", holding).error for holding in shown.images_per_node]
     assert errors[0] < errors[1] < errors[2]
     assert errors[0] < 0.7 < 0.85 < errors[2]
 
@@ -315,11 +318,11 @@ def test_what_hides_the_record_is_an_error(changed: dict[str, object], message: 
 
 def test_other_algorithms_points_and_records_are_errors() -> None:
     problem, algorithm, kept = heard()
-    made = plan(algorithm.plan.network, problem, Budget(epsilon=1.0), Schedule(epochs=EPOCHS))
+    built = plan(algorithm.plan.network, problem, Budget(epsilon=1.0), Schedule(epochs=EPOCHS))
     with pytest.raises(Error, match="local-only"):
-        readings(local_only(made), problem, kept, RECORD)
+        readings(local_only(built), problem, kept, RECORD)
     with pytest.raises(Error, match="private points"):
-        readings(power_controlled(made, gradient_at="own"), problem, kept, RECORD)
+        readings(power_controlled(built, gradient_at="own"), problem, kept, RECORD)
     for record in (Record(NODES, 0), Record(-1, 0), Record(NODE, 10_000), Record(NODE, -1)):
         with pytest.raises(Error, match="holds no record"):
             readings(algorithm, problem, kept, record)
@@ -348,8 +351,8 @@ def test_mnist() -> None:
         pytest.skip("MNIST is not in the cache")
     shown = run_inversion(mnist())
     assert shown.images_per_node == (1, 10, 15_000)
-    for held in shown.images_per_node:
-        assert shown.picture("noise off", held).error < 1e-4
-        assert shown.picture("certified", held).error > 0.98
+    for holding in shown.images_per_node:
+        assert shown.picture("noise off", holding).error < 1e-4
+        assert shown.picture("certified", holding).error > 0.98
     assert shown.picture("nominal", 1).error < shown.picture("nominal", 10).error < 0.9
     assert shown.picture("nominal", 15_000).error > 0.99

@@ -59,8 +59,8 @@ def changed(at: tuple[int, ...], values: Any) -> Following:
 @pytest.mark.slow
 def test_noise_as_claimed_is_not_accused_and_probabilities_are_those_of_chance() -> None:
     """Over many systems the smallest of all tests is as small as chance makes it, and no smaller."""
-    found = [looked_at(honest(seed), seed) for seed in range(60)]
-    assert not any(check.refutes for one in found for check in one.values())
+    result = [looked_at(honest(seed), seed) for seed in range(60)]
+    assert not any(check.refutes for one in result for check in one.values())
     noise_checks_without_tolerance = [_without_tolerance(seed) for seed in range(60)]
     assert min(noise_checks_without_tolerance) > 0.0
     assert np.mean(np.array(noise_checks_without_tolerance) < 0.2) < 0.4
@@ -105,15 +105,15 @@ def test_noise_that_two_nodes_two_epochs_or_all_coordinates_share_is_named() -> 
 def test_noise_and_bits_that_go_with_data_are_named() -> None:
     name, following = "the blindness of the noise", honest()
     louder = following.noise * np.sqrt(1 + 0.3 * following.moved[:, :, None])
-    found = looked_at(following._replace(noise=louder.astype(np.float32)))[name]
-    assert found.refutes
-    assert "the size of the noise of node" in found.worst
-    assert "the sign of its data" in found.worst
+    result = looked_at(following._replace(noise=louder.astype(np.float32)))[name]
+    assert result.refutes
+    assert "the size of the noise of node" in result.worst
+    assert "the sign of its data" in result.worst
     pushed = following._replace(noise=following.noise + np.float32(0.1) * following.own[:, :, None])
     assert "the sign of its model" in looked_at(pushed)[name].worst
-    told = following._replace(bits=(following.bits & ~1) | (canaries(0).signs > 0)[:, None, None].astype(np.int8))
-    assert "bit 1 from the end of node" in looked_at(told)[name].worst
-    assert "the sign of its canaries" in looked_at(told)[name].worst
+    stated = following._replace(bits=(following.bits & ~1) | (canaries(0).signs > 0)[:, None, None].astype(np.int8))
+    assert "bit 1 from the end of node" in looked_at(stated)[name].worst
+    assert "the sign of its canaries" in looked_at(stated)[name].worst
     late = following.bits.copy()
     late[1, 5] = (late[1, 5] & ~2) | 2 * (following.moved[1, 5] > 0)
     assert looked_at(following._replace(bits=late))[name].worst.startswith("bit 2 from the end of node 1")
@@ -129,9 +129,9 @@ def test_gradients_at_another_point_are_named() -> None:
     elsewhere = following._replace(
         noise=following.noise + following.elsewhere[0] * (np.arange(NODES) == 1)[:, None, None, None, None]
     )
-    found = looked_at(elsewhere)["where gradients are taken"]
-    assert found.refutes
-    assert found.worst.startswith("node 1 takes its gradients at its own point")
+    result = looked_at(elsewhere)["where gradients are taken"]
+    assert result.refutes
+    assert result.worst.startswith("node 1 takes its gradients at its own point")
     away = following._replace(elsewhere=following.elsewhere[..., :0, :])
     assert looked_at(away)["where gradients are taken"].tests == 0
 

@@ -71,10 +71,10 @@ def test_surest_guesses_are_chosen_on_other_canaries() -> None:
     signs = rng.choice([-1.0, 1.0], 8000)
     loud = rng.random(8000) < 0.03  # few canaries leak, and they are the loud ones
     statistic = np.where(loud, 9 * signs, 0) + rng.standard_normal(8000)
-    found = measure((statistic[:4000], signs[:4000]), (statistic[4000:], signs[4000:]), 1e-5, 0.95)
-    assert (found.canaries, found.guesses) in [(4000, 80), (4000, 40)]
-    assert found.right >= found.guesses - 2
-    assert found.epsilon > 2
+    result = measure((statistic[:4000], signs[:4000]), (statistic[4000:], signs[4000:]), 1e-5, 0.95)
+    assert (result.canaries, result.guesses) in [(4000, 80), (4000, 40)]
+    assert result.right >= result.guesses - 2
+    assert result.epsilon > 2
     silent = measure((0 * signs[:4000], signs[:4000]), (0 * signs[4000:], signs[4000:]), 1e-5, 0.95)
     assert silent.epsilon == 0.0
 

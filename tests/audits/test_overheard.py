@@ -59,22 +59,22 @@ def finished() -> Result:
 def test_messages_are_those_of_the_whole_run() -> None:
     algorithm = power_controlled(planned())
     whole = transcripts(algorithm, PROBLEM, (SEED,), "float64")
-    found = overhear(algorithm, PROBLEM, seed=SEED, node=3, epochs=range(2, 5), precision="float64")
-    assert [(one.epoch, one.name, one.receiver) for one in found.messages] == [(t, "model", None) for t in (2, 3, 4)]
-    np.testing.assert_array_equal([one.signal for one in found.messages], whole.sent[0, 1:4, 3])
-    assert {(one.pilot, one.turn) for one in found.messages} == {(np.sqrt(planned().network.power[3]), 1.0)}
-    np.testing.assert_allclose(found.energy, (whole.sent[0, 1:4, 3] ** 2).sum(axis=1), rtol=1e-6)
+    outcome = overhear(algorithm, PROBLEM, seed=SEED, node=3, epochs=range(2, 5), precision="float64")
+    assert [(one.epoch, one.name, one.receiver) for one in outcome.messages] == [(t, "model", None) for t in (2, 3, 4)]
+    np.testing.assert_array_equal([one.signal for one in outcome.messages], whole.sent[0, 1:4, 3])
+    assert {(one.pilot, one.turn) for one in outcome.messages} == {(np.sqrt(planned().network.power[3]), 1.0)}
+    np.testing.assert_allclose(outcome.energy, (whole.sent[0, 1:4, 3] ** 2).sum(axis=1), rtol=1e-6)
 
 
 def test_every_round_of_an_epoch_is_a_message() -> None:
     algorithm: Algorithm = frost(planned())
     whole = transcripts(algorithm, PROBLEM, (SEED,))
-    found = overhear(algorithm, PROBLEM, seed=SEED, node=1, epochs=range(1, 4))
+    outcome = overhear(algorithm, PROBLEM, seed=SEED, node=1, epochs=range(1, 4))
     names = [one.name for one in algorithm.rounds]
     assert len(names) > 1
-    assert [one.name for one in found.messages] == names * 3
+    assert [one.name for one in outcome.messages] == names * 3
     by_round = [[one.sent[0, epoch, 1] for one in whole.rounds] for epoch in range(3)]
-    np.testing.assert_allclose([one.signal for one in found.messages], np.concatenate(by_round), rtol=1e-6)
+    np.testing.assert_allclose([one.signal for one in outcome.messages], np.concatenate(by_round), rtol=1e-6)
 
 
 def test_a_signal_for_every_receiver_is_a_message_each() -> None:
@@ -82,27 +82,29 @@ def test_a_signal_for_every_receiver_is_a_message_each() -> None:
     whole = transcripts(algorithm, PROBLEM, (SEED,))
     gains = planned().network.gains.toarray()
     node = int((gains > 0).sum(axis=1).argmin())  # its list is filled up
-    found = overhear(algorithm, PROBLEM, seed=SEED, node=node, epochs=range(1, 2))
-    assert [one.receiver for one in found.messages] == np.flatnonzero(gains[node]).tolist()
-    assert len(found.messages) < whole.sent.shape[3]
-    np.testing.assert_allclose([one.signal for one in found.messages], whole.sent[0, 0, node, : len(found.messages)])
+    outcome = overhear(algorithm, PROBLEM, seed=SEED, node=node, epochs=range(1, 2))
+    assert [one.receiver for one in outcome.messages] == np.flatnonzero(gains[node]).tolist()
+    assert len(outcome.messages) < whole.sent.shape[3]
+    np.testing.assert_allclose(
+        [one.signal for one in outcome.messages], whole.sent[0, 0, node, : len(outcome.messages)]
+    )
 
 
 def test_a_run_knows_its_own_signals() -> None:
     epochs = range(2, 6)
     for seed, node in ((SEED, 4), (3, 0)):
-        found = overhear(power_controlled(planned()), PROBLEM, seed=seed, node=node, epochs=epochs)
-        require_as_recorded(finished(), found, seed=seed, node=node, epochs=epochs)
+        outcome = overhear(power_controlled(planned()), PROBLEM, seed=seed, node=node, epochs=epochs)
+        require_as_recorded(finished(), outcome, seed=seed, node=node, epochs=epochs)
     with pytest.raises(Error, match=r"in epoch 2 node 0 .* are not its signals") as raised:
-        require_as_recorded(finished(), found, seed=SEED, node=0, epochs=epochs)
+        require_as_recorded(finished(), outcome, seed=SEED, node=0, epochs=epochs)
     assert "data of the run" in raised.value.hint
 
 
 def test_other_data_is_noticed() -> None:
     other = Quadratic.random(NODES, 7, seed=2)
-    found = overhear(power_controlled(planned()), other, seed=SEED, node=2, epochs=range(1, EPOCHS + 1))
+    outcome = overhear(power_controlled(planned()), other, seed=SEED, node=2, epochs=range(1, EPOCHS + 1))
     with pytest.raises(Error, match="are not its signals"):
-        require_as_recorded(finished(), found, seed=SEED, node=2, epochs=range(1, EPOCHS + 1))
+        require_as_recorded(finished(), outcome, seed=SEED, node=2, epochs=range(1, EPOCHS + 1))
 
 
 @pytest.mark.parametrize(
@@ -126,9 +128,9 @@ def over_radio(access: str) -> Built:
 
 
 def channels(algorithm: Algorithm) -> list[RadioAir]:
-    found = [one.channel for one in algorithm.rounds if isinstance(one.channel, RadioAir)]
-    assert len(found) == len(algorithm.rounds) == 2
-    return found
+    outcome = [one.channel for one in algorithm.rounds if isinstance(one.channel, RadioAir)]
+    assert len(outcome) == len(algorithm.rounds) == 2
+    return outcome
 
 
 @pytest.mark.slow
@@ -144,9 +146,11 @@ def test_pilots_of_a_radio_are_as_loud_as_the_loudest_node_has_room_for() -> Non
     share = share**2 / power
     np.testing.assert_allclose(share.max(axis=-1), 1, rtol=1e-6)
     assert share.min() > 0
-    found = overhear(algorithm, problem, seed=SEED, node=1, epochs=range(2, 5))
-    np.testing.assert_allclose([one.pilot**2 / power[1] for one in found.messages], share[1:, :, 1].ravel(), rtol=1e-6)
-    assert {one.turn for one in found.messages} == {1.0}
+    outcome = overhear(algorithm, problem, seed=SEED, node=1, epochs=range(2, 5))
+    np.testing.assert_allclose(
+        [one.pilot**2 / power[1] for one in outcome.messages], share[1:, :, 1].ravel(), rtol=1e-6
+    )
+    assert {one.turn for one in outcome.messages} == {1.0}
 
 
 @pytest.mark.slow
@@ -163,8 +167,8 @@ def test_a_public_turn_of_phase_is_the_one_that_receivers_hear(precision: Precis
             weights = channel.weights(np.array(epochs))
             at_0, expected = weights[:, 0, 1] / weights[:, 0, 2], turns[:, 1] / turns[:, 2]
             np.testing.assert_allclose(at_0 / at_0[0], expected / expected[0], rtol=1e-4)
-    found = overhear(algorithm, problem, seed=SEED, node=1, epochs=epochs, precision=precision)
-    np.testing.assert_allclose([one.turn for one in found.messages[1::2]], turns[:, 1], rtol=1e-6)
+    outcome = overhear(algorithm, problem, seed=SEED, node=1, epochs=epochs, precision=precision)
+    np.testing.assert_allclose([one.turn for one in outcome.messages[1::2]], turns[:, 1], rtol=1e-6)
 
 
 def test_bits_have_no_waveform() -> None:
@@ -175,6 +179,6 @@ def test_bits_have_no_waveform() -> None:
 
 def test_secure_noise_is_gone() -> None:
     budget = Budget(epsilon=5.0, noise_source="secure")
-    made = plan(asymmetric_network(4, NODES), PROBLEM, budget, Schedule(epochs=EPOCHS, step=0.3))
+    built = plan(asymmetric_network(4, NODES), PROBLEM, budget, Schedule(epochs=EPOCHS, step=0.3))
     with pytest.raises(Error, match="its keys are gone"):
-        overhear(power_controlled(made), PROBLEM, seed=SEED, node=0, epochs=range(1, 2), precision="float64")
+        overhear(power_controlled(built), PROBLEM, seed=SEED, node=0, epochs=range(1, 2), precision="float64")

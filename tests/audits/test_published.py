@@ -26,8 +26,8 @@ def test_readings_are_white_and_shifted_by_the_canaries(publish: Publish) -> Non
     curvature[:, 0, 0] = 1.0
     problem = Quadratic(curvature=curvature + 1e-12 * np.eye(DIM), centre=np.full((NODES, DIM), 1e6), clip=0.7)
     schedule = Schedule(epochs=5, step=0.4, noise_timing="aligned", noise_to_step=(3.0, 2.0, 5.0, 2.5))
-    made = plan(asymmetric_network(4, NODES), problem, Budget(epsilon=8.0), schedule)
-    algorithm = power_controlled(made, publish=publish)
+    built = plan(asymmetric_network(4, NODES), problem, Budget(epsilon=8.0), schedule)
+    algorithm = power_controlled(built, publish=publish)
     planted = canaries.draw(algorithm, (TARGET,), DIM, RUNS, 1.0, seed=2)
     prepare = canaries.plant(planted, algorithm)
     kept = transcripts(canaries.planted(algorithm), problem, range(RUNS), "float64", prepare=prepare)
@@ -36,7 +36,7 @@ def test_readings_are_white_and_shifted_by_the_canaries(publish: Publish) -> Non
     expected = transcripts(quiet, problem, (0,), "float64", prepare=half_way).published[0]
     readings = read_published(algorithm, system_of(algorithm.plan), kept, expected)
     evidence = readings.about(TARGET, float(planted.change[0]))
-    assert 0.1 < evidence.mu < made.certificate.mu[TARGET]
+    assert 0.1 < evidence.mu < built.certificate.mu[TARGET]
     noise = evidence.readings - evidence.shift[:, None, None] / 2 * planted.signs[0]
     spread = np.cov(noise.reshape(len(noise), -1))
     assert np.abs(spread - np.eye(NODES)).max() < 5 / np.sqrt(RUNS * DIM)

@@ -32,7 +32,7 @@ def audited(seed: int) -> Audit:
         problem = Quadratic.random(
             nodes, 24, seed=seed, clip=float(rng.uniform(0.2, 2)), ball=float(rng.uniform(5, 90))
         )
-    made = plan(
+    built = plan(
         network,
         problem,
         Budget(epsilon=float(rng.uniform(0.5, 8)), unit="record" if records else "node"),
@@ -45,17 +45,17 @@ def audited(seed: int) -> Audit:
     )
     point: GradientAt = "own" if not records and rng.integers(2) else "mixed"
     return audit(
-        power_controlled(made, gradient_at=point),
+        power_controlled(built, gradient_at=point),
         problem,
         runs=100,
         seed=seed,
     )
 
 
-def require_none_exceeds(found: list[Audit]) -> None:
-    assert [(number, one.falsified_by) for number, one in enumerate(found) if one.verdict != "not falsified"] == []
+def require_none_exceeds(result: list[Audit]) -> None:
+    assert [(number, one.falsified_by) for number, one in enumerate(result) if one.verdict != "not falsified"] == []
     # The attacks are worth something: in many networks they come near the limit.
-    reached = [max(attack.mu for attack in one.attacks) / one.mu_promised for one in found]
+    reached = [max(attack.mu for attack in one.attacks) / one.mu_promised for one in result]
     assert np.quantile(reached, 0.75) > 0.35
 
 

@@ -78,10 +78,10 @@ def images(kind: str, maps: str) -> Dataset:
     values = (flat @ direction / SIDE).astype(np.float32)
     labels = np.digitize(values, np.quantile(values, (0.3, 0.6))).astype(np.int32)
     if kind == "ridge":
-        made = mc.datasets.from_arrays(pixels, values, seed=1)
+        built = mc.datasets.from_arrays(pixels, values, seed=1)
     else:
-        made = mc.datasets.from_arrays(pixels, labels, classes=3, seed=1)
-    return made.with_features(MAPS[maps])
+        built = mc.datasets.from_arrays(pixels, labels, classes=3, seed=1)
+    return built.with_features(MAPS[maps])
 
 
 def loss(w: jax.Array, example: Example) -> jax.Array:
@@ -126,17 +126,17 @@ def audited(seed: int, canaries: int = 3000) -> Audit:
     return audit(one.algorithm, one.problem, runs=runs, target=seed % NODES, seed=seed)
 
 
-def nearest(found: list[Audit]) -> str:
+def nearest(result: list[Audit]) -> str:
     """How near the promise the best attack of all came, in words."""
-    shown = [(attack.excess, number, attack.adversary) for number, one in enumerate(found) for attack in one.attacks]
+    shown = [(attack.excess, number, attack.adversary) for number, one in enumerate(result) for attack in one.attacks]
     excess, number, who = max(shown)
-    return f"of {len(found)} systems the nearest is {number}: {who} shows {excess:.3f} of what is certified"
+    return f"of {len(result)} systems the nearest is {number}: {who} shows {excess:.3f} of what is certified"
 
 
-def require_none_above(found: list[Audit]) -> None:
+def require_none_above(result: list[Audit]) -> None:
     """Nobody is accused, and every bound is below its certificate."""
-    assert [(number, one.falsified_by) for number, one in enumerate(found) if one.verdict != "not falsified"] == []
-    for one in found:
+    assert [(number, one.falsified_by) for number, one in enumerate(result) if one.verdict != "not falsified"] == []
+    for one in result:
         for attack in one.attacks:
             assert attack.mu <= attack.mu_promised
             assert attack.epsilon <= attack.epsilon_promised
@@ -144,26 +144,26 @@ def require_none_above(found: list[Audit]) -> None:
 
 @pytest.mark.slow
 def test_one_system() -> None:
-    found = audited(0)
-    require_none_above([found])
-    assert {"noise of first releases", "coins"} <= {check.name for check in found.checks}
+    result = audited(0)
+    require_none_above([result])
+    assert {"noise of first releases", "coins"} <= {check.name for check in result.checks}
     # Everybody is held against what coins leave to be guessed, which is less than mu without coins.
-    assert all(attack.mu_promised < found.mu_promised for attack in found.attacks)
+    assert all(attack.mu_promised < result.mu_promised for attack in result.attacks)
 
 
 @pytest.mark.slow
 def test_all_systems(record_testsuite_property: Any) -> None:
-    require_none_above(found := [audited(seed) for seed in range(SYSTEMS)])
+    require_none_above(result := [audited(seed) for seed in range(SYSTEMS)])
     # The attacks are worth something: in many systems they come near the limit.
-    reached = [max(attack.excess for attack in one.attacks) for one in found]
-    assert np.median(reached) > 0.1, nearest(found)
-    assert max(reached) > 0.3, nearest(found)
-    record_testsuite_property("nearest", nearest(found))
+    reached = [max(attack.excess for attack in one.attacks) for one in result]
+    assert np.median(reached) > 0.1, nearest(result)
+    assert max(reached) > 0.3, nearest(result)
+    record_testsuite_property("nearest", nearest(result))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 5])
 def test_half_the_noise_in_such_a_system_is_caught(seed: int) -> None:
     one = system(seed)
-    found = audit(one.algorithm, one.problem, actual=faults.noise_at(one.algorithm, 0.5), runs=100, seed=seed)
-    assert "the size of the noise" in str(found.falsified_by)
+    result = audit(one.algorithm, one.problem, actual=faults.noise_at(one.algorithm, 0.5), runs=100, seed=seed)
+    assert "the size of the noise" in str(result.falsified_by)

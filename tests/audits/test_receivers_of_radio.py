@@ -50,7 +50,7 @@ def saturated() -> Quadratic:
     return Quadratic(curvature=curvature + 1e-12 * np.eye(DIM), centre=centre, clip=0.7, ball=100.0)
 
 
-def made(name: str) -> Algorithm:
+def built(name: str) -> Algorithm:
     given = {"rounds": 1, "z": None} | SYSTEMS[name]
     rounds, z = given.pop("rounds"), given.pop("z")
     network = mc.Network(gains=asymmetric_network(4, NODES).gains.toarray() * 1e-4, power=0.1)
@@ -61,7 +61,7 @@ def made(name: str) -> Algorithm:
 
 @cache
 def attacked(name: str) -> Attacked:
-    algorithm, problem = made(name), saturated()
+    algorithm, problem = built(name), saturated()
     planted = canaries.draw(algorithm, (TARGET,), DIM, RUNS, 1.0, seed=2)
     prepare = canaries.plant(planted, algorithm)
     kept = transcripts(canaries.planted(algorithm), problem, range(RUNS), "float64", prepare=prepare)
@@ -82,10 +82,10 @@ def readings(one: Attacked, seen: View) -> tuple[FloatArray, FloatArray]:
     return evidence.readings[:, :, 2:], evidence.shift
 
 
-def deviations(found: FloatArray, shift: FloatArray, one: Attacked) -> FloatArray:
+def deviations(result: FloatArray, shift: FloatArray, one: Attacked) -> FloatArray:
     """How far means, variances and correlations of readings are off, in standard errors."""
     signs = one.planted.signs[0][:, 2:]
-    white = (found - shift[:, None, None] * signs / 2).reshape(len(found), -1)
+    white = (result - shift[:, None, None] * signs / 2).reshape(len(result), -1)
     count = white.shape[1]
     covariance = white @ white.T / count
     off = np.abs(covariance - np.eye(len(white))) * np.sqrt(count / (1 + np.eye(len(white))))
@@ -99,11 +99,11 @@ def deviations(found: FloatArray, shift: FloatArray, one: Attacked) -> FloatArra
 @pytest.mark.slow
 def test_readings_are_white_and_as_far_apart_as_the_diagnostic_says(name: str, observers: tuple[int, ...]) -> None:
     one = attacked(name)
-    found, shift = readings(one, seen_by(one, observers))
+    result, shift = readings(one, seen_by(one, observers))
     mu = observe(one.algorithm.plan).linear_common(observers)[TARGET]
     assert np.linalg.norm(shift) == pytest.approx(mu, rel=1e-6)
     assert 0.1 < mu <= one.algorithm.plan.certificate.mu[TARGET] * (1 + 1e-9)
-    assert deviations(found, shift, one).max() < 5
+    assert deviations(result, shift, one).max() < 5
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_an_own_slot_neighbour_learns_nearly_what_is_certified() -> None:
     """It hears the target alone; only what the target hears from others is left. With sums, more is."""
     learnt = []
     for name in ("own slots, fading", "aligned, half duplex"):
-        plan = made(name).plan
+        plan = built(name).plan
         neighbours = np.flatnonzero(plan.network.gains.toarray()[TARGET])
         best = max(observe(plan).linear_common((int(node),))[TARGET] for node in neighbours)
         learnt.append(best / plan.certificate.mu[TARGET])
@@ -126,8 +126,8 @@ def test_their_own_signals_in_every_round_are_subtracted(name: str) -> None:
     seen = seen_by(one, (2, 4))
     for number in range(len(seen.said)):
         said = tuple(part * (place != number) for place, part in enumerate(seen.said))
-        found, shift = readings(one, seen._replace(said=said))
-        assert deviations(found, shift, one).max() > 10
+        result, shift = readings(one, seen._replace(said=said))
+        assert deviations(result, shift, one).max() > 10
 
 
 def test_what_is_not_heard_is_not_used() -> None:
@@ -151,10 +151,10 @@ def test_published_models_alone_are_as_far_apart_as_their_covariance_says(name: 
         canaries.planted(one.algorithm), one.problem, range(RUNS, RUNS + 400), "float64", prepare=half_way
     )
     expected = again.published.mean(axis=0)
-    held = read_published(one.algorithm, system_of(one.algorithm.plan), one.kept, expected)
-    evidence = held.about(TARGET, float(one.planted.change[0]))
-    found = evidence.readings[:, :, 2:]
-    white = found - evidence.shift[:, None, None] * one.planted.signs[0][:, 2:] / 2
+    holding = read_published(one.algorithm, system_of(one.algorithm.plan), one.kept, expected)
+    evidence = holding.about(TARGET, float(one.planted.change[0]))
+    result = evidence.readings[:, :, 2:]
+    white = result - evidence.shift[:, None, None] * one.planted.signs[0][:, 2:] / 2
     np.testing.assert_allclose(white.var(axis=(1, 2)), 1.0, atol=0.12)
     assert 0.01 < evidence.mu < one.algorithm.plan.certificate.mu[TARGET]
 
@@ -172,6 +172,6 @@ def test_a_turn_back_leaves_every_coordinate_its_own_canary() -> None:
     rng = np.random.default_rng(3)
     shift, signs = np.array([0.6 * np.exp(2j), 0.0]), rng.choice([-1.0, 1.0], (7, 5))
     heard = shift[:, None, None] * as_symbols(signs, np.complex128)
-    found, size = turned(heard, shift, 5)
-    np.testing.assert_allclose(found, [0.6 * signs, 0 * signs], atol=1e-12)
+    result, size = turned(heard, shift, 5)
+    np.testing.assert_allclose(result, [0.6 * signs, 0 * signs], atol=1e-12)
     np.testing.assert_allclose(size, [0.6, 0.0])

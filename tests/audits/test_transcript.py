@@ -50,11 +50,11 @@ def plainly(algorithm: Algorithm, problem: Problem, precision: Precision) -> tup
     return np.asarray(state.own), np.asarray(state.published)
 
 
-def mixed_points(made: Plan, kept: Transcript) -> np.ndarray:
+def mixed_points(built: Plan, kept: Transcript) -> np.ndarray:
     """[seed, epoch, node, dim] what every node makes of its own signal and of what it heard."""
-    amplitude = np.sqrt(made.alpha * made.network.power)[:, None]
-    kept_share = (1 - made.network.degree / made.mixing.normaliser)[:, None]
-    gain = (made.mixing.compensation * made.mixing.normaliser)[:, None]
+    amplitude = np.sqrt(built.alpha * built.network.power)[:, None]
+    kept_share = (1 - built.network.degree / built.mixing.normaliser)[:, None]
+    gain = (built.mixing.compensation * built.mixing.normaliser)[:, None]
     return np.asarray(kept.heard / gain + kept_share * kept.sent / amplitude)
 
 
@@ -79,21 +79,21 @@ def test_published_models_are_those_of_a_run() -> None:
 def test_air_adds_up_what_was_sent_and_a_seed_alone_is_the_same_run() -> None:
     """Alone, the nodes are spread over cores; together, the seeds."""
     problem = ridge()
-    made = planned(problem)
-    kept, alone = (transcripts(power_controlled(made), problem, seeds, "float64") for seeds in (SEEDS, SEEDS[1:2]))
+    built = planned(problem)
+    kept, alone = (transcripts(power_controlled(built), problem, seeds, "float64") for seeds in (SEEDS, SEEDS[1:2]))
     for whole, part in zip(kept[:4], alone[:4], strict=True):
         np.testing.assert_allclose(part[0], whole[1], rtol=1e-10, atol=1e-10)
     assert kept.sent.shape == kept.heard.shape == (len(SEEDS), EPOCHS, NODES, 3)
-    gains = made.network.gains.toarray()  # sender first
+    gains = built.network.gains.toarray()  # sender first
     np.testing.assert_allclose(kept.heard, np.einsum("ji,stjd->stid", gains, kept.sent), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(mixed_points(made, kept)[:, -1], kept.published, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(mixed_points(built, kept)[:, -1], kept.published, rtol=1e-12, atol=1e-12)
 
 
 def test_first_signal_is_noise_of_the_promised_size_and_never_repeats() -> None:
     problem = Quadratic.random(NODES, 2, seed=1)
-    made = planned(problem, epochs=3)
-    kept = transcripts(power_controlled(made), problem, range(4000), "float64")
-    noise = np.sqrt(made.beta * made.network.power) * made.noise_std[0]
+    built = planned(problem, epochs=3)
+    kept = transcripts(power_controlled(built), problem, range(4000), "float64")
+    noise = np.sqrt(built.beta * built.network.power) * built.noise_std[0]
     spread = kept.sent[:, 0].std(axis=(0, 2)) / noise  # models start at 0
     np.testing.assert_allclose(spread, 1, atol=5 / np.sqrt(2 * 8000))
     between = np.corrcoef(kept.sent[:, 0, :, 0], kept.sent[:, 0, :, 1], rowvar=False)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def found() -> mc.Audit:
+def result() -> mc.Audit:
     problem = mc.Quadratic.random(4, dim=20, seed=1)
     schedule = mc.Schedule(epochs=5, step=0.3, noise_timing="aligned", noise_to_step="auto")
     plan = mc.plan(asymmetric_network(5, nodes=4), problem, mc.Budget(epsilon=3.0), schedule)
@@ -24,10 +24,10 @@ def found() -> mc.Audit:
 
 
 @pytest.fixture(scope="module")
-def path(found: mc.Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(result: mc.Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "audit.html"
     pictures = run_inversion(mc.datasets.digits(), epochs=5, runs=2)
-    audits.write(found, "[network]\n", "<script>alert(1)</script>.toml", path, pictures)
+    audits.write(result, "[network]\n", "<script>alert(1)</script>.toml", path, pictures)
     return path
 
 
@@ -39,19 +39,19 @@ def page(browser: Browser, path: Path, request: pytest.FixtureRequest) -> Iterat
     assert watched.complaints == []
 
 
-def test_numbers_are_those_of_the_audit(page: Watched, found: mc.Audit) -> None:
+def test_numbers_are_those_of_the_audit(page: Watched, result: mc.Audit) -> None:
     rows = cells(page.page, "What adversaries learn")
-    assert [row[0][0] for row in rows] == [*(attack.adversary for attack in found.strongest), "certified, at most"]
-    for row, attack in zip(rows, found.strongest, strict=False):
+    assert [row[0][0] for row in rows] == [*(attack.adversary for attack in result.strongest), "certified, at most"]
+    for row, attack in zip(rows, result.strongest, strict=False):
         assert row[4][1] == pytest.approx(attack.mu)
         assert row[5][1] == pytest.approx(attack.epsilon)
     assert page.page.locator("h1").inner_text() == "Audit of <script>alert(1)</script>.toml"
 
 
-def test_curves_and_pictures_are_there_and_readable(page: Watched, found: mc.Audit) -> None:
-    silent = sum(not any(attack.curve[:-1]) for attack in found.strongest)
+def test_curves_and_pictures_are_there_and_readable(page: Watched, result: mc.Audit) -> None:
+    silent = sum(not any(attack.curve[:-1]) for attack in result.strongest)
     drawn = page.page.locator("#chart-alarms .scatterlayer .trace").count()
-    assert len(found.strongest) + 1 - silent <= drawn <= len(found.strongest) + 1
+    assert len(result.strongest) + 1 - silent <= drawn <= len(result.strongest) + 1
     wide = page.page.locator("figure img, img").first
     assert wide.evaluate("image => image.complete && image.naturalWidth") > 1000
     assert contrast(page.page, "p") > 4.5

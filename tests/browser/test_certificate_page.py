@@ -78,6 +78,6 @@ def test_it_fits_a_phone(browser: Browser, path: Path) -> None:
 
 
 def test_it_prints_on_two_pages_at_most(path: Path) -> None:
-    made = printing.as_pdf(path.read_bytes())
-    assert made.startswith(b"%PDF")
-    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", made)) <= 2
+    built = printing.as_pdf(path.read_bytes())
+    assert built.startswith(b"%PDF")
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", built)) <= 2

@@ -26,13 +26,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[mc.Result]:
     problem = mc.SoftmaxRegression(data=data, clip=1.0, ball=20.0)
     budget = mc.Budget(epsilon=10.0, unit="record")
     plan = mc.plan(network, problem, budget, mc.Schedule(epochs=40, step=0.4, noise_timing="aligned"), z="perron")
-    made = {
+    built = {
         "ours": mc.power_controlled(plan, publish="average"),
         EVIL: mc.mped2fl(plan, step_factor=NODES),
         "var(--ink)": mc.central_dp(plan),
         "alone": mc.local_only(plan, step_factor=NODES),
     }
-    for place, (name, algorithm) in enumerate(made.items()):
+    for place, (name, algorithm) in enumerate(built.items()):
         settings = f"# {name}\n[notes]\nnodes = {NODES}\n" + "# a long line " + "x" * 300 + "\n"
         mc.run(
             algorithm,
@@ -40,7 +40,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[mc.Result]:
             seeds=range(2),
             options=mc.RunOptions(name=name, experiment=settings, folder=folder / str(place)),
         )
-    return [mc.load_run(folder / str(place)) for place in range(len(made))]
+    return [mc.load_run(folder / str(place)) for place in range(len(built))]
 
 
 @pytest.fixture(scope="module")
@@ -95,14 +95,14 @@ def test_nodes_appear_when_asked_for(desktop: Watched) -> None:
 
 def test_numbers_are_those_of_the_files(desktop: Watched, runs: list[mc.Result]) -> None:
     for model in ("own", "published"):
-        found = mc.compare(*runs, metric=f"{model}_accuracy")
+        result = mc.compare(*runs, metric=f"{model}_accuracy")
         shown = cells(desktop.page, f"At the end, {model} accuracy")
-        for row, expected, texts in zip(shown, found.rows, found.cells, strict=True):
+        for row, expected, texts in zip(shown, result.rows, result.cells, strict=True):
             assert [text for text, _ in row] == list(texts)
             assert [value for _, value in row[2:]] == [
                 *(expected.final, expected.spread, expected.difference, expected.worst),
                 *(expected.epochs, expected.channel_uses),
-                *map(expected.epsilon_against, found.adversaries),
+                *map(expected.epsilon_against, result.adversaries),
             ]
     for place, run in enumerate(runs, 1):
         rows = cells(desktop.page, "Nodes", f"#run-{place}")
@@ -143,9 +143,9 @@ def test_what_the_pointer_is_told(desktop: Watched, runs: list[mc.Result]) -> No
     place = desktop.page.locator("#chart-network-1 .textpoint").first.bounding_box()
     assert place
     desktop.page.mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
-    told = desktop.page.locator("#chart-network-1 .hoverlayer .hovertext").first
-    told.wait_for()
-    assert f"power {float(runs[0].ledger['power'][0]):.6g}" in (told.text_content() or "")
+    stated = desktop.page.locator("#chart-network-1 .hoverlayer .hovertext").first
+    stated.wait_for()
+    assert f"power {float(runs[0].ledger['power'][0]):.6g}" in (stated.text_content() or "")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

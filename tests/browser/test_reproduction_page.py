@@ -18,7 +18,7 @@ CERTIFIED = ("power-controlled", "central-dp", "noiseless")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reproduced")
     command = [str(COMMAND), "reproduce", "--data", "digits", "--seeds", "2", "--out", "reproduction"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -27,8 +27,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def page(browser: Browser, made: Path) -> Iterator[Watched]:
-    watched = watch(browser, made / "report.html", color_scheme="light")
+def page(browser: Browser, built: Path) -> Iterator[Watched]:
+    watched = watch(browser, built / "report.html", color_scheme="light")
     yield watched
     watched.page.context.close()
     assert watched.complaints == []
@@ -40,10 +40,10 @@ def test_it_opens_with_what_must_be_said_first(page: Watched) -> None:
     keep(page.page, "reproduction")
 
 
-def test_every_table_is_the_file_s(page: Watched, made: Path) -> None:
+def test_every_table_is_the_file_s(page: Watched, built: Path) -> None:
     titles = page.page.eval_on_selector_all("caption", "all => all.map(c => c.textContent)")
     shown = {tuple(tuple(text for text, _ in row) for row in cells(page.page, title)) for title in titles}
-    files = list((made / "tables").glob("*.csv"))
+    files = list((built / "tables").glob("*.csv"))
     assert len(files) == 16
     for path in files:
         with path.open(newline="") as file:
@@ -60,7 +60,7 @@ def test_every_table_is_the_file_s(page: Watched, made: Path) -> None:
     ],
 )
 def test_drawn_curves_are_the_runs_own(
-    page: Watched, made: Path, chart: str, metric: str, names: tuple[str, ...]
+    page: Watched, built: Path, chart: str, metric: str, names: tuple[str, ...]
 ) -> None:
     drawn = page.page.evaluate(
         "id => document.getElementById(id)._fullData"
@@ -68,7 +68,7 @@ def test_drawn_curves_are_the_runs_own(
         chart,
     )
     for line, name in zip(drawn, names, strict=False):
-        expected = load_run(made / "runs" / name).metrics[metric].mean(("seed", "node"))
+        expected = load_run(built / "runs" / name).metrics[metric].mean(("seed", "node"))
         np.testing.assert_allclose(line, expected, rtol=1e-6)
 
 
@@ -87,8 +87,8 @@ def test_pictures_are_in_the_page_and_say_what_they_show(page: Watched) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_can_be_read(browser: Browser, made: Path, scheme: str) -> None:
-    opened = watch(browser, made / "report.html", color_scheme=scheme)
+def test_it_can_be_read(browser: Browser, built: Path, scheme: str) -> None:
+    opened = watch(browser, built / "report.html", color_scheme=scheme)
     for selector in ("header p", "main p", ".verdict.held span", ".verdict.broken span", "td", "figcaption"):
         assert contrast(opened.page, selector) >= 4.5, selector
     keep(opened.page, f"reproduction-{scheme}")
@@ -96,8 +96,8 @@ def test_it_can_be_read(browser: Browser, made: Path, scheme: str) -> None:
     assert opened.complaints == []
 
 
-def test_on_a_phone_nothing_sticks_out(browser: Browser, made: Path) -> None:
-    opened = watch(browser, made / "report.html", viewport={"width": 375, "height": 812})
+def test_on_a_phone_nothing_sticks_out(browser: Browser, built: Path) -> None:
+    opened = watch(browser, built / "report.html", viewport={"width": 375, "height": 812})
     assert opened.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     keep(opened.page, "reproduction-phone")
     opened.page.context.close()

@@ -19,14 +19,14 @@ COLOURS = """id => [...document.querySelectorAll(`#${id} .scatterlayer .trace .j
 
 
 @pytest.fixture(scope="module")
-def found() -> mc.Sweep:
+def result() -> mc.Sweep:
     return sweep(steps=(0.05, 0.1), epsilons=(1.0, 2.0, 8.0))
 
 
 @pytest.fixture(scope="module")
-def path(found: mc.Sweep, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(result: mc.Sweep, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "sweep.html"
-    pages.report(found, path)
+    pages.report(result, path)
     return path
 
 
@@ -38,10 +38,10 @@ def page(browser: Browser, path: Path, request: pytest.FixtureRequest) -> Iterat
     assert watched.complaints == []
 
 
-def test_all_points_stand_in_one_table(page: Watched, found: mc.Sweep) -> None:
+def test_all_points_stand_in_one_table(page: Watched, result: mc.Sweep) -> None:
     rows = cells(page.page, "At the end, published loss")
-    assert len(rows) == len(found.points) == 12
-    run = found["epsilon-1_power-controlled_step-0.05"]
+    assert len(rows) == len(result.points) == 12
+    run = result["epsilon-1_power-controlled_step-0.05"]
     assert rows[0][3][1] == pytest.approx(float(run.final("published_loss").mean()))
     assert len(cells(page.page, "What is promised")) == 12
     keep(page.page, "sweep")

@@ -82,13 +82,13 @@ def test_air_varies_its_gains_by_epoch_and_adds_noise(dense_from: float, monkeyp
 def test_links_give_every_neighbour_apart(network: Callable[[], mc.Network]) -> None:
     gains, sent = network().gains.toarray(), signals()
     channel = Links(network().gains)
-    found = heard(channel, sent)
-    assert found.shape[1] == channel.neighbours == (gains > 0).sum(axis=0).max()
+    result = heard(channel, sent)
+    assert result.shape[1] == channel.neighbours == (gains > 0).sum(axis=0).max()
     for receiver in range(NODES):
         senders = np.flatnonzero(gains[:, receiver])
         for place, sender in enumerate(senders):
-            np.testing.assert_allclose(found[receiver, place], gains[sender, receiver] * sent[sender], rtol=1e-6)
-        np.testing.assert_array_equal(found[receiver, len(senders) :], 0)
+            np.testing.assert_allclose(result[receiver, place], gains[sender, receiver] * sent[sender], rtol=1e-6)
+        np.testing.assert_array_equal(result[receiver, len(senders) :], 0)
 
 
 @pytest.mark.parametrize("network", [two_way, one_way])

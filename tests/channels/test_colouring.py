@@ -41,21 +41,21 @@ def test_a_large_sparse_network_needs_few() -> None:
 
 
 def test_no_two_that_share_a_neighbour_share_a_slot(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
 
     def remember(graph: Any, strategy: str) -> dict[int, int]:
-        found.update(greedy(graph, strategy))
-        return found
+        result.update(greedy(graph, strategy))
+        return result
 
     greedy: Any = nx.greedy_color
     monkeypatch.setattr(nx, "greedy_color", remember)
     gains = gains_of(nx.random_regular_graph(4, 200, seed=2))
     colouring._colours.cache_clear()
-    assert slots_of_senders(gains) == len(set(found.values()))
+    assert slots_of_senders(gains) == len(set(result.values()))
     reached = gains.toarray() > 0
     for receiver in range(200):
         senders = np.flatnonzero(reached[:, receiver])
-        assert len({found[int(sender)] for sender in senders}) == len(senders)
+        assert len({result[int(sender)] for sender in senders}) == len(senders)
 
 
 def test_one_way_links_tell_senders_from_receivers() -> None:

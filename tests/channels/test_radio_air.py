@@ -76,9 +76,9 @@ def test_what_is_delivered_is_the_matrix_form(
     amplitude = one.physics.scale[epoch - 1] * one.physics.amplitude
     weights = one.weights(np.array([epoch]))[0]
     expected = parameters(np.einsum("ij,jsm->ism", weights, symbols(values)), dim)
-    found = heard(one, amplitude[:, None, None] * values, epoch)
-    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5)
-    assert np.abs(found - np.einsum("ji,jsm->ism", weights.real, values)).max() > 0.01  # the transposed would be seen
+    result = heard(one, amplitude[:, None, None] * values, epoch)
+    np.testing.assert_allclose(result, expected, rtol=2e-4, atol=2e-5)
+    assert np.abs(result - np.einsum("ji,jsm->ism", weights.real, values)).max() > 0.01  # the transposed would be seen
 
 
 @pytest.mark.one_in(3)
@@ -90,9 +90,9 @@ def test_rows_sum_to_one_and_a_common_model_passes(access: str, duplex: str) -> 
     assert np.abs(np.diff(weights, axis=0)).max() > 0.01
     common = np.broadcast_to(said(4)[:1], (NODES, SEEDS, 4))
     amplitude = one.physics.scale[0] * one.physics.amplitude
-    found = heard(one, amplitude[:, None, None] * common, 1)
+    result = heard(one, amplitude[:, None, None] * common, 1)
     step = 2 * np.abs(common).max() / 63 if access == "digital" else 0.0
-    np.testing.assert_allclose(found, common, atol=1e-5 + step)
+    np.testing.assert_allclose(result, common, atol=1e-5 + step)
 
 
 @pytest.mark.parametrize("access", ["aligned", "own-slot", "referenced"])
@@ -219,22 +219,22 @@ def test_a_trace_is_played_back_step_by_step(access: str, dense_from: float, mon
     quiet = PERFECT | {"hold_below": 0.0, "dither": True}
     rounds = [traced(trace, round_number=number, access=access, **quiet) for number in (0, 1)]
     amplitude = rounds[0].physics.amplitude
-    found = rounds[0].weights(np.arange(1, EPOCHS + 1))
-    np.testing.assert_allclose(found.sum(axis=2), 1, atol=2e-6)
+    result = rounds[0].weights(np.arange(1, EPOCHS + 1))
+    np.testing.assert_allclose(result.sum(axis=2), 1, atol=2e-6)
     if access == "referenced":
-        assert np.abs(found[0] - rounds[1].weights(np.array([1]))[0]).max() > 0.01  # dither is each round's own
+        assert np.abs(result[0] - rounds[1].weights(np.array([1]))[0]).max() > 0.01  # dither is each round's own
     else:
         for epoch in range(1, EPOCHS + 1):
             arriving = np.abs(trace.at(epoch, repeat=True).T) * amplitude
             heard_now = np.count_nonzero(arriving, axis=1)
             total = np.where(heard_now > 0, arriving.sum(axis=1), 1)
             expected = (heard_now / 6 / total)[:, None] * arriving + np.diag(1 - heard_now / 6)
-            np.testing.assert_allclose(found[epoch - 1], expected, atol=2e-6)
-        np.testing.assert_array_equal(rounds[1].weights(np.array([2])), found[1:2])
-    np.testing.assert_allclose(found[1, 0], np.eye(NODES)[0], atol=1e-6)  # who hears nobody keeps its own
+            np.testing.assert_allclose(result[epoch - 1], expected, atol=2e-6)
+        np.testing.assert_array_equal(rounds[1].weights(np.array([2])), result[1:2])
+    np.testing.assert_allclose(result[1, 0], np.eye(NODES)[0], atol=1e-6)  # who hears nobody keeps its own
     values = said(4)
     scaled = rounds[0].physics.scale[1] * amplitude
-    expected = parameters(np.einsum("ij,jsm->ism", found[1], symbols(values)), 4)
+    expected = parameters(np.einsum("ij,jsm->ism", result[1], symbols(values)), 4)
     step = 2 * np.abs(values).max() / 63 if access == "digital" else 0.0
     np.testing.assert_allclose(heard(rounds[0], scaled[:, None, None] * values, 2), expected, atol=1e-4 + step)
 
@@ -265,9 +265,9 @@ def test_a_quarter_turn_is_multiplication_by_i() -> None:
 def test_a_flood_gives_all_the_same_numbers_of_node_0() -> None:
     cost = flood_cost(network(), Radio(), 7)
     one, values = Flood(cost), said(7)
-    found = heard(one, values, 1)
-    np.testing.assert_array_equal(found, np.broadcast_to(found[:1], found.shape))
-    np.testing.assert_allclose(found[0], values[0], atol=2 * np.abs(values[0]).max() / 255)
+    result = heard(one, values, 1)
+    np.testing.assert_array_equal(result, np.broadcast_to(result[:1], result.shape))
+    np.testing.assert_allclose(result[0], values[0], atol=2 * np.abs(values[0]).max() / 255)
     entries = one.entries()
     assert entries.attributes == {"hops": cost.hops, "bits": 8, "air_seconds": cost.seconds}
     assert not is_over_radio(one)
@@ -286,11 +286,11 @@ def test_what_a_radio_says_of_itself(access: str) -> None:
 
 def test_the_ledger_knows_the_radio() -> None:
     one = channel(access="referenced", fading="jakes")
-    found = one.entries()
-    assert '"access": "referenced"' in found.attributes["radio"]
-    assert found.attributes["slots"] == one.uses == 2
-    assert found.attributes["air_seconds"] > 0
-    np.testing.assert_array_equal(found.variables["receiver_noise"][1], one.physics.noise)
+    result = one.entries()
+    assert '"access": "referenced"' in result.attributes["radio"]
+    assert result.attributes["slots"] == one.uses == 2
+    assert result.attributes["air_seconds"] > 0
+    np.testing.assert_array_equal(result.variables["receiver_noise"][1], one.physics.noise)
 
 
 def test_no_two_pairs_of_a_large_network_share_a_number() -> None:

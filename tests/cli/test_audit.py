@@ -80,16 +80,16 @@ def test_table_verdict_and_power_in_a_process_of_its_own(folder: Path) -> None:
 def test_json_has_all_of_it_and_nothing_else_is_printed(call: Call) -> None:
     done = call("my.toml", "--runs", "60", "--json", "--coalition", "0,2", "--target", "1")
     assert done.code == 0, done.err
-    found = json.loads(done.out)
-    assert (found["targets"], found["runs"], found["canaries"], found["verdict"]) == ([1], 60, 32, "not falsified")
-    assert found["unseen"] == ["attacks on the 3 other nodes, which --target left out"]
-    assert {check["name"]: check["refutes"] for check in found["checks"]} == dict.fromkeys(CHECKS, False)
-    assert found["confidence"] == 0.9999
-    names = [attack["adversary"] for attack in found["attacks"]]
+    result = json.loads(done.out)
+    assert (result["targets"], result["runs"], result["canaries"], result["verdict"]) == ([1], 60, 32, "not falsified")
+    assert result["unseen"] == ["attacks on the 3 other nodes, which --target left out"]
+    assert {check["name"]: check["refutes"] for check in result["checks"]} == dict.fromkeys(CHECKS, False)
+    assert result["confidence"] == 0.9999
+    names = [attack["adversary"] for attack in result["attacks"]]
     assert "receivers 0, 2" in names
-    assert found["epsilon_promised"] == pytest.approx(2.0, rel=1e-6)
-    for attack in found["attacks"]:
-        assert attack["mu"] <= attack["mu_promised"] <= found["mu_promised"]
+    assert result["epsilon_promised"] == pytest.approx(2.0, rel=1e-6)
+    for attack in result["attacks"]:
+        assert attack["mu"] <= attack["mu_promised"] <= result["mu_promised"]
         assert attack["epsilon"] == max(attack["epsilon_by_counts"], attack["epsilon_one_run"])
         assert set(attack["true_positives"]) == {"0.1", "0.01", "0.001"}
 
@@ -98,8 +98,8 @@ def test_a_broken_promise_exits_1(call: Call, monkeypatch: pytest.MonkeyPatch) -
     honest = auditing.audit
 
     def broken(*arguments: object, **options: object) -> Audit:
-        found = honest(*arguments, **options)  # type: ignore[arg-type]
-        return replace(found, attacks=tuple(attack._replace(mu_promised=0.01) for attack in found.attacks))
+        result = honest(*arguments, **options)  # type: ignore[arg-type]
+        return replace(result, attacks=tuple(attack._replace(mu_promised=0.01) for attack in result.attacks))
 
     monkeypatch.setattr(auditing, "audit", broken)
     done = call("my.toml", "--runs", "60")
@@ -125,8 +125,8 @@ def test_the_experiment_of_a_finished_run_is_audited(call: Call, folder: Path) -
     own = [line for line in ours.splitlines() if line.split(" ")[0] not in ("examples", "features", "classes")]
     (folder / "other").mkdir()
     (folder / "other" / "experiment.toml").write_text("\n".join(own))
-    found = call("other", "--runs", "40", "--json")
-    assert found.code == 0, found.err
+    result = call("other", "--runs", "40", "--json")
+    assert result.code == 0, result.err
     (folder / "mine.csv").unlink()
     missing = call("other", "--runs", "40")
     assert missing.code == 2

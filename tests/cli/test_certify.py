@@ -97,18 +97,18 @@ def test_a_promise_that_is_kept(certify: Call, folder: Path) -> None:
     mu = mc.certify(run).mu
     for words in ("kept", at_most(mu[2]), "against everybody", "Unit     node", "Assumed", NOTE, "of the 2 seeds"):
         assert words in done.out
-    found = json.loads((folder / "ours" / "certificate.json").read_text())
-    assert found["mu"] == mu.tolist()
-    assert found["epsilon"] == mc.gaussian.epsilon(mu, 1e-5).tolist()
-    assert (found["tier"], found["unit"], found["verdict"], found["delta"]) == ("tier 1", "node", "kept", 1e-5)
-    assert found["note"] == NOTE
-    assert found["assumptions"]
+    outcome = json.loads((folder / "ours" / "certificate.json").read_text())
+    assert outcome["mu"] == mu.tolist()
+    assert outcome["epsilon"] == mc.gaussian.epsilon(mu, 1e-5).tolist()
+    assert (outcome["tier"], outcome["unit"], outcome["verdict"], outcome["delta"]) == ("tier 1", "node", "kept", 1e-5)
+    assert outcome["note"] == NOTE
+    assert outcome["assumptions"]
     hashes = json.loads((folder / "ours" / "run.json").read_text())["sha256"]
-    (listed,) = found["runs"]
+    (listed,) = outcome["runs"]
     assert listed["sha256"] == {name: hashes[name] for name in ("experiment.toml", "ledger.nc", "published.npz")}
-    for name, held in listed["sha256"].items():
-        assert hashlib.sha256((folder / "ours" / name).read_bytes()).hexdigest() == held
-    assert found["versions"]["murmurcast"] == listed["versions"]["murmurcast"]
+    for name, kept in listed["sha256"].items():
+        assert hashlib.sha256((folder / "ours" / name).read_bytes()).hexdigest() == kept
+    assert outcome["versions"]["murmurcast"] == listed["versions"]["murmurcast"]
 
 
 @pytest.mark.slow
@@ -117,9 +117,9 @@ def test_another_delta_never_takes_the_place_of_the_runs_own(certify: Call, fold
     first = certify("ours").out
     before = path.read_bytes()
     done = certify("ours", "--delta", "1e-7", "--json")
-    found = json.loads(done.out)
-    assert found["delta"] == 1e-7
-    assert json.loads(beside.read_text()) == found
+    outcome = json.loads(done.out)
+    assert outcome["delta"] == 1e-7
+    assert json.loads(beside.read_text()) == outcome
     assert path.read_bytes() == before
     message = complaint(certify("ours", "--delta", "1e-7", "--out", "ours/../ours/certificate.json"), 2)
     assert "is for the certificate of the run's own delta" in message
@@ -170,8 +170,8 @@ def test_a_trusted_server_and_nothing_promised(certify: Call, folder: Path) -> N
     assert "certif" not in done.out
     assert not list(folder.glob("*/certificate.json"))
     assert certify("noiseless", "--out", "said.json").code == 0
-    found = json.loads((folder / "said.json").read_text())
-    assert (found["verdict"], found["tier"], found["mu"]) == ("nothing is promised", "none", [None] * 4)
+    outcome = json.loads((folder / "said.json").read_text())
+    assert (outcome["verdict"], outcome["tier"], outcome["mu"]) == ("nothing is promised", "none", [None] * 4)
 
 
 @pytest.mark.slow
@@ -181,13 +181,13 @@ def test_runs_compose(certify: Call, folder: Path) -> None:
         mc.power_controlled(make_plan(problem)), problem, seeds=(1, 2), options=mc.RunOptions(folder=folder / "again")
     )
     done = certify("ours", "again", "--json")
-    found = json.loads(done.out)
-    np.testing.assert_allclose(found["mu"], np.sqrt(2) * mc.certify(mc.load_run("ours")).mu, rtol=1e-12)
-    assert len(found["runs"]) == 2
+    outcome = json.loads(done.out)
+    np.testing.assert_allclose(outcome["mu"], np.sqrt(2) * mc.certify(mc.load_run("ours")).mu, rtol=1e-12)
+    assert len(outcome["runs"]) == 2
     assert not list(folder.glob("*/certificate.json"))
     done = certify("ours", "again", "--out", "both.json")
     assert "same data by the same nodes" in done.out
-    assert json.loads((folder / "both.json").read_text()) == found
+    assert json.loads((folder / "both.json").read_text()) == outcome
     assert certify("ours", "noiseless").out.startswith("Verdict  nothing is promised")
     assert "different units" in complaint(certify("ours", "records"), 2)
     assert "twice" in complaint(certify("ours", "../copy/ours"), 2)
@@ -269,8 +269,8 @@ def test_what_is_no_run_or_not_whole(certify: Call, folder: Path) -> None:
     info["privacy"]["epsilon"] = 0.1
     (folder / "ours" / "run.json").write_text(json.dumps(info))
     assert "was altered" in complaint(certify("ours"), 1)
-    told = {key: value for key, value in info.items() if key not in ("format", "sha256")}
-    hashed_anew(folder / "ours", told)
+    stated = {key: value for key, value in info.items() if key not in ("format", "sha256")}
+    hashed_anew(folder / "ours", stated)
     assert "quotes epsilon 0.1" in complaint(certify("ours"), 1)
     ledger.unlink()
     assert "cannot be read" in complaint(certify("ours"), 1)

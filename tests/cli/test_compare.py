@@ -15,11 +15,11 @@ from tests.reports.examples import example
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs with the same seeds, and one with a single seed."""
-    made = tmp_path_factory.mktemp("runs")
-    example("power_controlled", 3).save(made / "ours")
-    example("mped2fl", 3).save(made / "rival")
-    example("noiseless", 1, "alone_&_quick").save(made / "alone")
-    return made
+    built = tmp_path_factory.mktemp("runs")
+    example("power_controlled", 3).save(built / "ours")
+    example("mped2fl", 3).save(built / "rival")
+    example("noiseless", 1, "alone_&_quick").save(built / "alone")
+    return built
 
 
 @pytest.mark.slow
@@ -44,8 +44,8 @@ def test_one_seed_is_said_to_have_no_interval(folder: Path) -> None:
 
 
 def test_json_has_them_in_full(folder: Path) -> None:
-    found = json.loads(run("compare", "ours", "rival", "alone", "--json", cwd=folder).stdout)
-    first, second, third = found["runs"]
+    result = json.loads(run("compare", "ours", "rival", "alone", "--json", cwd=folder).stdout)
+    first, second, third = result["runs"]
     assert first["seeds"] == [0, 1, 2]
     assert first["interval"][0] < first["final"] < first["interval"][1]
     assert (first["difference"], first["paired"]) == (None, None)
@@ -61,13 +61,13 @@ def test_csv_is_the_frame(folder: Path) -> None:
     metric = ("--metric", "published_distance")
     done = run("compare", "ours", "rival", *metric, "--format", "csv", cwd=folder)
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
-    told = json.loads(run("compare", "ours", "rival", *metric, "--json", cwd=folder).stdout)["runs"]
+    stated = json.loads(run("compare", "ours", "rival", *metric, "--json", cwd=folder).stdout)["runs"]
     assert [row["name"] for row in rows] == ["power-controlled", "mped2fl"]
-    for row, one in zip(rows, told, strict=True):
+    for row, one in zip(rows, stated, strict=True):
         assert float(row["final"]) == one["final"]
         assert [float(row["low"]), float(row["high"])] == pytest.approx(one["interval"])
-    assert float(rows[1]["difference"]) == told[1]["difference"]
-    assert float(rows[0]["epsilon"]) == told[0]["epsilon"]
+    assert float(rows[1]["difference"]) == stated[1]["difference"]
+    assert float(rows[0]["epsilon"]) == stated[0]["epsilon"]
     assert rows[1]["epsilon"] == ""
 
 

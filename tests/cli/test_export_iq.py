@@ -66,13 +66,13 @@ epochs = 3
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs with noise from a seed, with secure noise, without noise, and on a file of data."""
-    made = tmp_path_factory.mktemp("runs")
-    (made / "tiny.toml").write_text(TINY)
-    (made / "mine.toml").write_text(OF_A_FILE)
-    (made / "radio.toml").write_text(OVER_RADIO)
+    built = tmp_path_factory.mktemp("runs")
+    (built / "tiny.toml").write_text(TINY)
+    (built / "mine.toml").write_text(OF_A_FILE)
+    (built / "radio.toml").write_text(OVER_RADIO)
     rows = np.random.default_rng(0).normal(size=(60, 2)).round(3)
     lines = "\n".join(f"{a},{b},{int(a > 0)}" for a, b in rows)
-    (made / "my.csv").write_text(f"a,b,label\n{lines}\n")
+    (built / "my.csv").write_text(f"a,b,label\n{lines}\n")
     secure = ("privacy.noise_source=secure", "run.precision=float64", "run.seeds=1", "run.drops={}")
     for file, name, sets in (
         ("tiny.toml", "tiny", ()),
@@ -83,23 +83,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("radio.toml", "radio", ()),
     ):
         words = [word for one in sets for word in ("--set", one)]
-        done = run("run", file, *words, "--out", name, "--json", cwd=made)
+        done = run("run", file, *words, "--out", name, "--json", cwd=built)
         assert done.returncode == 0, done.stderr
-    return made
+    return built
 
 
 def export(folder: Path, *arguments: object) -> dict[str, Any]:
     done = run("export-iq", *arguments, "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 @pytest.mark.slow
 def test_the_recording_is_what_the_run_sent(folder: Path) -> None:
-    told = export(folder, "tiny", "--node", 2, "--epochs", "2-4", "--seed", 9, "--out", "kept/here")
-    assert told["data"] == "kept/here/tiny-node-2-epochs-2-4.sigmf-data"
-    recording = reference.fromfile(str(folder / told["meta"]))
+    stated = export(folder, "tiny", "--node", 2, "--epochs", "2-4", "--seed", 9, "--out", "kept/here")
+    assert stated["data"] == "kept/here/tiny-node-2-epochs-2-4.sigmf-data"
+    recording = reference.fromfile(str(folder / stated["meta"]))
     recording.validate()
     samples = recording.read_samples().reshape(3, 64 + 2)
     problem, algorithm = experiment_files.load(folder / "tiny" / "experiment.toml").build(folder / "tiny")
@@ -108,8 +108,8 @@ def test_the_recording_is_what_the_run_sent(folder: Path) -> None:
     np.testing.assert_allclose(samples[:, 64].imag, sent[:, 1], rtol=1e-5)
     np.testing.assert_allclose(samples[:, 65], sent[:, 2], rtol=1e-5)
     np.testing.assert_allclose(samples[:, :64], np.sqrt(0.5), rtol=1e-6)  # data-free: the root of its power
-    assert told["samples"] == samples.size
-    assert (told["sample_rate"], told["carrier_hz"]) == (1e6, 2.4e9)
+    assert stated["samples"] == samples.size
+    assert (stated["sample_rate"], stated["carrier_hz"]) == (1e6, 2.4e9)
     comments = [(one["core:label"], one["core:comment"]) for one in recording.get_annotations()]
     expected = [(label, f"epoch {epoch}, round model") for epoch in (2, 3, 4) for label in ("pilot", "data")]
     assert comments == expected
@@ -119,8 +119,8 @@ def test_the_recording_is_what_the_run_sent(folder: Path) -> None:
 
 
 def test_neither_model_nor_seed_leaves_with_it(folder: Path) -> None:
-    told = export(folder, "tiny", "--node", 0, "--seed", 9, "--out", "meta")
-    text = (folder / told["meta"]).read_text() + told["meta"]
+    stated = export(folder, "tiny", "--node", 0, "--seed", 9, "--out", "meta")
+    text = (folder / stated["meta"]).read_text() + stated["meta"]
     assert "seed" not in text
     assert set(json.loads(text.split("meta/")[0])) == {"global", "captures", "annotations"}
     assert sorted(path.name for path in (folder / "meta").iterdir()) == [
@@ -190,9 +190,9 @@ def test_files_of_others_are_left_alone(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_the_band_of_a_radio_is_not_chosen_again(folder: Path) -> None:
-    told = export(folder, "radio", "--node", 1, "--epochs", "2-4")
-    assert (told["sample_rate"], told["carrier_hz"]) == (5e6, 5.8e9)
-    samples = reference.fromfile(str(folder / told["meta"])).read_samples().reshape(3, 16 + 2)
+    stated = export(folder, "radio", "--node", 1, "--epochs", "2-4")
+    assert (stated["sample_rate"], stated["carrier_hz"]) == (5e6, 5.8e9)
+    samples = reference.fromfile(str(folder / stated["meta"])).read_samples().reshape(3, 16 + 2)
     assert len(np.unique(samples[:, :16])) <= 3  # one for every epoch
     pilots = np.abs(samples[:, 0]) ** 2
     assert (pilots <= 0.1 * (1 + 1e-6)).all()  # watts, of 20 dBm

@@ -54,7 +54,7 @@ def test_tables(office: Path) -> None:
 
 
 def test_json_is_the_link_budget_of_the_plan(office: Path) -> None:
-    found = json.loads(run("link", office, "--json").stdout)
+    result = json.loads(run("link", office, "--json").stdout)
     experiment = mc.load(office)
     plan, radio = experiment.build_plan(), experiment.build_radio()
     assert radio is not None
@@ -68,14 +68,14 @@ def test_json_is_the_link_budget_of_the_plan(office: Path) -> None:
         normaliser=plan.mixing.normaliser,
     )
     for name in ("sender", "receiver", "distance_m", "snr_db", "noise_dbm", "heard_snr_db", "sendings", "symbols"):
-        np.testing.assert_allclose(found[name], getattr(expected, name), err_msg=name)
-    np.testing.assert_allclose(found["needed_snr_db"], expected.needed_snr_db.max(axis=0))
-    np.testing.assert_allclose(found["receiver_noise_share"], expected.receiver_noise_share.max(axis=0))
-    np.testing.assert_allclose(found["joules_per_epoch"], expected.joules)
-    assert found["slots"] == expected.slots
-    assert found["seconds_per_epoch"] == pytest.approx(expected.seconds)
-    assert found["radio"]["power_dbm"] == [0, 2, 4, 6, 8, 10, 12]
-    assert found["departures"] == list(expected.departures)
+        np.testing.assert_allclose(result[name], getattr(expected, name), err_msg=name)
+    np.testing.assert_allclose(result["needed_snr_db"], expected.needed_snr_db.max(axis=0))
+    np.testing.assert_allclose(result["receiver_noise_share"], expected.receiver_noise_share.max(axis=0))
+    np.testing.assert_allclose(result["joules_per_epoch"], expected.joules)
+    assert result["slots"] == expected.slots
+    assert result["seconds_per_epoch"] == pytest.approx(expected.seconds)
+    assert result["radio"]["power_dbm"] == [0, 2, 4, 6, 8, 10, 12]
+    assert result["departures"] == list(expected.departures)
 
 
 @pytest.mark.parametrize("access", ["aligned", "referenced", "digital"])
@@ -85,8 +85,8 @@ def test_every_access_is_shown(office: Path, access: str) -> None:
     assert f"{access}, half duplex" in done.stdout
     assert ("no known radio does this" in " ".join(done.stdout.split())) == (access == "aligned")
     assert ("SNR* needed" in done.stdout) == (access != "digital")
-    found = json.loads(run("link", office, "--set", f"radio.access={access}", "--json").stdout)
-    assert (found["needed_snr_db"] == [None] * 7) == (access == "digital")
+    result = json.loads(run("link", office, "--set", f"radio.access={access}", "--json").stdout)
+    assert (result["needed_snr_db"] == [None] * 7) == (access == "digital")
 
 
 @pytest.mark.parametrize("name", ["out.png", "out.svg"])
@@ -118,8 +118,8 @@ def test_the_number_of_parameters_is_counted_where_the_problem_is_at_hand(office
     assert json.loads(run("link", office, "--json").stdout)["dim"] == 10
     data = '[data]\nname = "logistic"\nexamples = 70\nfeatures = 3\n[radio]'
     office.write_text(TEXT.replace("dim = 101", "").replace("radius = 4.0", "box = 2.0").replace("[radio]", data))
-    found = json.loads(run("link", office, "--json").stdout)
-    assert found["radius"] == pytest.approx(2 * np.sqrt(found["dim"]))
+    result = json.loads(run("link", office, "--json").stdout)
+    assert result["radius"] == pytest.approx(2 * np.sqrt(result["dim"]))
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,16 @@ def call(*words: str) -> str:
 
 
 def test_every_method_is_listed_with_what_it_promises() -> None:
-    found = json.loads(call("--json"))["methods"]
-    assert [one["name"] for one in found] == list(registry.NAMES)
-    by_name = {one["name"]: one for one in found}
+    result = json.loads(call("--json"))["methods"]
+    assert [one["name"] for one in result] == list(registry.NAMES)
+    by_name = {one["name"]: one for one in result}
     assert by_name["power-controlled"]["promises"] == "against everybody"
     assert by_name["power-controlled"]["options"]["publish"] == {"default": "last", "choices": ["last", "average"]}
     assert by_name["noiseless"]["promises"] is None
     assert "no noise" in by_name["noiseless"]["reason"]
     assert "no noise" in by_name["mped2fl"]["otherwise"]
     assert by_name["decor"]["options"]["shared_to_own"] == {"default": 10.0, "choices": None}
-    for one in found:
+    for one in result:
         assert (one["promises"] is None) != (one["reason"] is None)
         assert one["reference"]
         assert one["summary"]

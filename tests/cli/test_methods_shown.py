@@ -58,9 +58,9 @@ def strict(text: str) -> dict[str, Any]:
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is not JSON")
 
-    found = json.loads(text, parse_constant=refuse)
-    assert isinstance(found, dict)
-    return found
+    result = json.loads(text, parse_constant=refuse)
+    assert isinstance(result, dict)
+    return result
 
 
 def test_a_method_in_full_has_equations_promise_formula_options_and_reference() -> None:
@@ -127,12 +127,12 @@ def test_unknown_methods_are_refused_with_a_way_out(words: tuple[str, ...]) -> N
 def test_a_method_of_ones_own_is_shown_by_where_it_is(tmp_path: Path) -> None:
     done = own(tmp_path, "my_methods:mine", "--json")
     assert done.returncode == 0, done.stderr
-    (found,) = strict(done.stdout)["methods"]
-    assert (found["name"], found["summary"]) == ("my_methods:mine", "Does as it likes.")
-    assert found["promises"] is None
-    assert "no account" in found["reason"]
-    assert found["needs_plan"] is True
-    assert found["options"] == {
+    (result,) = strict(done.stdout)["methods"]
+    assert (result["name"], result["summary"]) == ("my_methods:mine", "Does as it likes.")
+    assert result["promises"] is None
+    assert "no account" in result["reason"]
+    assert result["needs_plan"] is True
+    assert result["options"] == {
         "loud": {"default": 2.0, "choices": None},
         "kind": {"default": "b", "choices": ["a", "b"]},
     }

@@ -48,7 +48,7 @@ def test_json_gives_the_reference(tmp_path: Path, instance: dict[str, Any]) -> N
     (tmp_path / "my.toml").write_text(experiment_text(instance["inputs"]))
     done = run("plan", tmp_path / "my.toml", "--json", "--observer", "1")
     assert done.returncode == 0, done.stderr
-    found, expected = json.loads(done.stdout), instance["expected"]
+    result, expected = json.loads(done.stdout), instance["expected"]
     pairs = {
         "alpha": "alpha",
         "objective_value": "lp_objective",
@@ -57,29 +57,29 @@ def test_json_gives_the_reference(tmp_path: Path, instance: dict[str, Any]) -> N
         "epsilon_per_epoch": "eps_paper",
     }
     for name, reference in pairs.items():
-        np.testing.assert_allclose(found[name], expected[reference], rtol=1e-7, err_msg=name)
-    np.testing.assert_allclose(found["certificate"]["mu"], expected["mu_local"], rtol=1e-7)
-    np.testing.assert_allclose(found["linear"]["mu_common"], expected["mu_same"][1], rtol=1e-7)
+        np.testing.assert_allclose(result[name], expected[reference], rtol=1e-7, err_msg=name)
+    np.testing.assert_allclose(result["certificate"]["mu"], expected["mu_local"], rtol=1e-7)
+    np.testing.assert_allclose(result["linear"]["mu_common"], expected["mu_same"][1], rtol=1e-7)
     bracket = np.array(expected["mu_worst"][1])
-    np.testing.assert_allclose(found["linear"]["mu_worst_lower"], bracket[:, 0], rtol=1e-7)
-    np.testing.assert_allclose(found["linear"]["mu_worst_upper"], bracket[:, 1], rtol=1e-7)
-    np.testing.assert_allclose(np.add(found["alpha"], found["beta"]), 1)
-    largest = np.max(found["epsilon_per_epoch"])
+    np.testing.assert_allclose(result["linear"]["mu_worst_lower"], bracket[:, 0], rtol=1e-7)
+    np.testing.assert_allclose(result["linear"]["mu_worst_upper"], bracket[:, 1], rtol=1e-7)
+    np.testing.assert_allclose(np.add(result["alpha"], result["beta"]), 1)
+    largest = np.max(result["epsilon_per_epoch"])
     epochs = instance["inputs"]["T"]
-    assert found["paper_claim"]["epsilon"] == pytest.approx(epochs * largest)
-    assert found["normaliser"] == instance["inputs"]["R"]
-    assert found["theta"] == instance["inputs"]["theta"]
-    assert sum(found["perron"]) == pytest.approx(1)
-    assert isinstance(found["warnings"], list)
+    assert result["paper_claim"]["epsilon"] == pytest.approx(epochs * largest)
+    assert result["normaliser"] == instance["inputs"]["R"]
+    assert result["theta"] == instance["inputs"]["theta"]
+    assert sum(result["perron"]) == pytest.approx(1)
+    assert isinstance(result["warnings"], list)
 
 
 def test_json_says_what_power_is_held_against(paper: Path) -> None:
-    found = json.loads(run("plan", paper, "--json", "--collusion", "none").stdout)
-    sent = found["sent_power"]
+    result = json.loads(run("plan", paper, "--json", "--collusion", "none").stdout)
+    sent = result["sent_power"]
     np.testing.assert_allclose(np.multiply(sent["largest_over_budget_per_symbol"], 3925), sent["largest_over_budget"])
     assert sent["snr_change_db"] == pytest.approx(20 * np.log10(sent["public_scale"]))
-    assert "whole message" in found["power_note"]
-    assert not any("power exceeded" in line for line in found["warnings"])
+    assert "whole message" in result["power_note"]
+    assert not any("power exceeded" in line for line in result["warnings"])
 
 
 def test_override(paper: Path) -> None:
@@ -98,9 +98,9 @@ def test_figure(paper: Path, name: str) -> None:
 def test_large_network_is_sparse_in_json(tmp_path: Path) -> None:
     text = '[network]\ntopology = "ring"\nnodes = 600\nz = "perron"\n[privacy]\nepsilon = 1\n[schedule]\nepochs = 5'
     (tmp_path / "ring.toml").write_text(text)
-    found = json.loads(run("plan", tmp_path / "ring.toml", "--json").stdout)
-    assert set(found["weights"]) == {"row", "column", "value"}
-    assert len(found["weights"]["value"]) == 1800
+    result = json.loads(run("plan", tmp_path / "ring.toml", "--json").stdout)
+    assert set(result["weights"]) == {"row", "column", "value"}
+    assert len(result["weights"]["value"]) == 1800
     assert "20 nodes that pay most" in run("plan", tmp_path / "ring.toml").stdout
 
 
@@ -252,13 +252,13 @@ def test_who_learns_what(paper: Path) -> None:
     assert "(0, 2)" in done.stdout
     assert "--collusion all" not in done.stdout  # nothing is left out
     assert "Who learns what" not in run("plan", paper, "--collusion", "none").stdout
-    found = json.loads(run("plan", paper, "--json").stdout)
+    result = json.loads(run("plan", paper, "--json").stdout)
     assert json.loads(run("plan", paper, "--json", "--collusion", "none").stdout).get("collusion") is None
-    learnt = found["collusion"]
+    learnt = result["collusion"]
     assert learnt["receivers"] == [0, 1, 2, 3]
     assert learnt["pairs"] == learnt["pairs_tried"] == 6
     assert learnt["is_complete"]
-    mu, certified = np.array(learnt["single_mu"]), np.array(found["nominal"]["mu"])
+    mu, certified = np.array(learnt["single_mu"]), np.array(result["nominal"]["mu"])
     assert (mu.diagonal() == 0).all()
     assert (mu <= certified * (1 + 1e-8)).all()
     assert (np.array(learnt["pair_mu"]) <= certified * (1 + 1e-8)).all()

@@ -32,9 +32,9 @@ def digits(tmp_path: Path) -> Path:
 
 def planned(path: Path, *sets: str) -> tuple[dict[str, Any], str]:
     options = [word for one in (*sets, "schedule.epochs=5") for word in ("--set", one)]
-    found, shown = (run("plan", path, "--collusion", "all", *options, *more) for more in (("--json",), ()))
-    assert found.returncode == shown.returncode == 0, found.stderr + shown.stderr
-    values: dict[str, Any] = json.loads(found.stdout)
+    result, shown = (run("plan", path, "--collusion", "all", *options, *more) for more in (("--json",), ()))
+    assert result.returncode == shown.returncode == 0, result.stderr + shown.stderr
+    values: dict[str, Any] = json.loads(result.stdout)
     return values, " ".join(shown.stdout.split())
 
 

@@ -32,9 +32,9 @@ def test_text_and_json_say_the_same_radius(tmp_path: Path) -> None:
     weights = csr_array(np.array(values["weights"]))
     assert values["exact_diffusion_radius"] == pytest.approx(exact_diffusion_radius(weights))
     shown = commands.run("plan", "ring.toml", cwd=tmp_path).stdout
-    found = re.search(r"exact diffusion stable \(([\d.]+)\)", shown)
-    assert found is not None
-    assert float(found[1]) == pytest.approx(values["exact_diffusion_radius"], rel=1e-3)
+    result = re.search(r"exact diffusion stable \(([\d.]+)\)", shown)
+    assert result is not None
+    assert float(result[1]) == pytest.approx(values["exact_diffusion_radius"], rel=1e-3)
 
 
 def test_weights_on_which_it_does_not_settle_are_called_unstable() -> None:

@@ -68,9 +68,9 @@ def test_the_table_holds_what_the_runs_hold(done: Done) -> None:
     ours, certified = load_run(folder / "runs" / "published-power-controlled-1"), "certified-power-controlled-3"
     assert rows[0]["run"] == "Algorithm 1, epsilon 1"
     assert rows[0]["accuracy"] == f"{ours.final('own_accuracy').mean():.4f}"
-    [found] = [row for row in rows if row["setting"] == "Certified" and row["run"] == "Algorithm 1, epsilon 3"]
-    assert found["accuracy"] == f"{load_run(folder / 'runs' / certified).final('published_accuracy').mean():.4f}"
-    assert found["promised in all"] == "epsilon 3, against everybody"
+    [outcome] = [row for row in rows if row["setting"] == "Certified" and row["run"] == "Algorithm 1, epsilon 3"]
+    assert outcome["accuracy"] == f"{load_run(folder / 'runs' / certified).final('published_accuracy').mean():.4f}"
+    assert outcome["promised in all"] == "epsilon 3, against everybody"
     [server] = [row for row in rows if row["run"] == "trusted server, epsilon 3"]
     assert server["promised in all"] == "epsilon 3, trusted server"
 
@@ -181,8 +181,8 @@ def mnist(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
 
 @pytest.mark.slow
 def test_on_mnist_the_paper_s_main_claim_holds_as_published(mnist: tuple[Path, dict[str, Any]]) -> None:
-    folder, told = mnist
-    assert told["first_lines"] == [
+    folder, stated = mnist
+    assert stated["first_lines"] == [
         "The paper's main claim held as published: from epoch 20 on Algorithm 1 lies above mPED2FL with both budgets."
     ]
     for budget in (1, 2):

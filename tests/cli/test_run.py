@@ -112,12 +112,12 @@ def test_a_run_leaves_its_files_in_its_usual_place(digits: Path) -> None:
 
 
 def test_json_is_one_object_and_nothing_else(digits: Path) -> None:
-    found = json.loads((digits / "rival.json").read_text())
+    solution = json.loads((digits / "rival.json").read_text())
     result = load_run(digits / "rival")
-    assert found["algorithm"] == result.info["algorithm"] == "mped2fl"
-    assert found["channel_uses"] == 3 * 6
-    assert found["privacy"]["epsilon"] is None
-    assert found["final"]["own_accuracy"]["mean"] == pytest.approx(float(result.final("own_accuracy").mean()))
+    assert solution["algorithm"] == result.info["algorithm"] == "mped2fl"
+    assert solution["channel_uses"] == 3 * 6
+    assert solution["privacy"]["epsilon"] is None
+    assert solution["final"]["own_accuracy"]["mean"] == pytest.approx(float(result.final("own_accuracy").mean()))
     assert str(digits) not in (digits / "rival" / "run.json").read_text()
 
 
@@ -138,10 +138,10 @@ def test_compare(digits: Path) -> None:
     done = run(
         "compare", "runs/digits", "rival", "--json", "--figure", "c.png", "--metric", "published_loss", cwd=digits
     )
-    found = json.loads(done.stdout)
-    assert found["metric"] == "published_loss"
-    assert [row["name"] for row in found["runs"]] == ["digits", "rival"]
-    assert [row["spread"] is None for row in found["runs"]] == [False, True]
+    solution = json.loads(done.stdout)
+    assert solution["metric"] == "published_loss"
+    assert [row["name"] for row in solution["runs"]] == ["digits", "rival"]
+    assert [row["spread"] is None for row in solution["runs"]] == [False, True]
     assert (digits / "c.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -239,8 +239,8 @@ def test_bad_input_is_refused(files: Path) -> None:
 
     with ThreadPoolExecutor(2) as pool:
         done = list(pool.map(outcome, range(len(REFUSALS)), REFUSALS))
-    for found, (setting, words) in zip(done, REFUSALS.items(), strict=True):
-        assert words in refused(found), setting
+    for solution, (setting, words) in zip(done, REFUSALS.items(), strict=True):
+        assert words in refused(solution), setting
 
 
 @pytest.mark.parametrize("setting", ["data.name=digts", "run.seeds=[1, 1]"])

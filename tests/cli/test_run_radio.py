@@ -31,19 +31,19 @@ PLAIN = f"[network]\ngains = {GAINS}\n{PROBLEM}"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("radio")
-    (made / "radio.toml").write_text(RADIO)
-    (made / "plain.toml").write_text(PLAIN)
+    built = tmp_path_factory.mktemp("radio")
+    (built / "radio.toml").write_text(RADIO)
+    (built / "plain.toml").write_text(PLAIN)
     for name in ("radio", "plain"):
-        done = run("run", f"{name}.toml", cwd=made)
+        done = run("run", f"{name}.toml", cwd=built)
         assert done.returncode == 0, done.stderr
-        (made / f"{name}.txt").write_text(done.stdout)
-    return made
+        (built / f"{name}.txt").write_text(done.stdout)
+    return built
 
 
 def line(text: str, heading: str) -> str:
-    (found,) = [one for one in text.splitlines() if one.startswith(heading)]
-    return found.removeprefix(heading).strip()
+    (outcome,) = [one for one in text.splitlines() if one.startswith(heading)]
+    return outcome.removeprefix(heading).strip()
 
 
 @pytest.mark.slow
@@ -79,14 +79,14 @@ def test_json_and_what_was_given_for_computing(folder: Path) -> None:
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)["radio"]
-    assert told["settings"]["access"] == "aligned"
-    assert told["settings"]["power_dbm"] == [20.0] * 5
-    assert told["slots_per_epoch"] == 1
-    assert told["compute_seconds"] == pytest.approx(6.0)
-    assert told["air_seconds"] == pytest.approx(12 * 66 / 0.8 / 1e6)
-    np.testing.assert_allclose(told["joules"], 12 * (0.1 * 66 / 1e6 + 0.2 * 66 / 0.8 / 1e6))
-    assert told["energy"] == "radiated, and circuits as given"
+    stated = json.loads(done.stdout)["radio"]
+    assert stated["settings"]["access"] == "aligned"
+    assert stated["settings"]["power_dbm"] == [20.0] * 5
+    assert stated["slots_per_epoch"] == 1
+    assert stated["compute_seconds"] == pytest.approx(6.0)
+    assert stated["air_seconds"] == pytest.approx(12 * 66 / 0.8 / 1e6)
+    np.testing.assert_allclose(stated["joules"], 12 * (0.1 * 66 / 1e6 + 0.2 * 66 / 0.8 / 1e6))
+    assert stated["energy"] == "radiated, and circuits as given"
 
 
 @pytest.mark.slow

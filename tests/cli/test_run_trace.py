@@ -40,20 +40,20 @@ precision = "float64"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("trace")
-    np.savez(made / "channel.npz", gains=gains(), positions=np.arange(10).reshape(5, 2), interval_s=10.0)
-    (made / "my.toml").write_text(TEXT)
+    built = tmp_path_factory.mktemp("trace")
+    np.savez(built / "channel.npz", gains=gains(), positions=np.arange(10).reshape(5, 2), interval_s=10.0)
+    (built / "my.toml").write_text(TEXT)
     for name in ("power-controlled", "noiseless"):
-        done = run("run", "my.toml", "--set", f"algorithm.name={name}", "--out", f"runs/{name}", cwd=made)
+        done = run("run", "my.toml", "--set", f"algorithm.name={name}", "--out", f"runs/{name}", cwd=built)
         assert done.returncode == 0, done.stderr
-    return made
+    return built
 
 
 def test_a_run_is_the_trace_played_back(folder: Path) -> None:
     """A plain NumPy loop over the file's gains, from i to j; the transposed would give other models."""
     task = mc.Quadratic.random(5, DIM, clip=1e3, ball=50.0)
     power = 10 ** (np.array(POWER_DBM) / 10) / 1000
-    found = load_run(folder / "runs" / "noiseless").published[0]
+    outcome = load_run(folder / "runs" / "noiseless").published[0]
 
     def models(channel: Any) -> Any:
         weights = [weights_by_hand(channel[epoch % STEPS], np.sqrt(power)) for epoch in range(EPOCHS)]
@@ -64,14 +64,14 @@ def test_a_run_is_the_trace_played_back(folder: Path) -> None:
             own = mixed - 0.02 / np.sqrt(epoch + 1) * gradient / z[:, None]
         return mixed
 
-    np.testing.assert_allclose(found, models(gains()), rtol=1e-9, atol=1e-11)
-    assert np.abs(found - models(gains().swapaxes(1, 2))).max() > 1e-3
+    np.testing.assert_allclose(outcome, models(gains()), rtol=1e-9, atol=1e-11)
+    assert np.abs(outcome - models(gains().swapaxes(1, 2))).max() > 1e-3
 
 
 def test_the_certificate_is_the_plan_s_and_recomputed(folder: Path) -> None:
-    told = json.loads(run("certify", "runs/power-controlled", "--json", cwd=folder).stdout)
-    assert (told["verdict"], told["not_compared"]) == ("kept", [])
-    np.testing.assert_allclose(told["epsilon"], 8.0, rtol=1e-6)
+    stated = json.loads(run("certify", "runs/power-controlled", "--json", cwd=folder).stdout)
+    assert (stated["verdict"], stated["not_compared"]) == ("kept", [])
+    np.testing.assert_allclose(stated["epsilon"], 8.0, rtol=1e-6)
     named = json.loads(load_run(folder / "runs" / "power-controlled").ledger.attrs["model_radio"])
     assert named["trace"] == mc.ChannelTrace(gains=gains()).sha256
     assert named["repeat"] is True
@@ -82,9 +82,9 @@ def test_the_certificate_is_the_plan_s_and_recomputed(folder: Path) -> None:
 def test_without_the_file_it_is_said_what_was_not_compared(folder: Path, tmp_path: Path) -> None:
     deep = tmp_path / "a" / "b" / "c"
     shutil.copytree(folder / "runs" / "power-controlled", deep)
-    told = json.loads(run("certify", str(deep), "--json", cwd=tmp_path).stdout)
-    assert told["verdict"] == "kept"
-    (line,) = told["not_compared"]
+    stated = json.loads(run("certify", str(deep), "--json", cwd=tmp_path).stdout)
+    assert stated["verdict"] == "kept"
+    (line,) = stated["not_compared"]
     assert "channel.npz" in line
     assert mc.ChannelTrace(gains=gains()).sha256[:16] in line
     done = run("certify", str(deep), "--data", str(folder), "--json", cwd=tmp_path)
@@ -125,14 +125,14 @@ def test_what_contradicts_a_trace_is_refused(folder: Path, settings: dict[str, s
 
 def test_link_shows_the_mean_and_the_weakest_step(folder: Path) -> None:
     noisy = ("--set", "radio.noise_figure_db=7", "--set", "radio.self_interference_db=110")
-    told = json.loads(run("link", "my.toml", *noisy, "--json", cwd=folder).stdout)
-    sender, receiver = np.array(told["sender"]), np.array(told["receiver"])
-    power, noise = 10 ** (np.array(POWER_DBM) / 10) / 1000, 10 ** (np.array(told["noise_dbm"]) / 10) / 1000
+    stated = json.loads(run("link", "my.toml", *noisy, "--json", cwd=folder).stdout)
+    sender, receiver = np.array(stated["sender"]), np.array(stated["receiver"])
+    power, noise = 10 ** (np.array(POWER_DBM) / 10) / 1000, 10 ** (np.array(stated["noise_dbm"]) / 10) / 1000
     amplitude = np.abs(gains())[:, sender, receiver]
     rms = np.sqrt(np.mean(amplitude**2, axis=0))
-    np.testing.assert_allclose(told["snr_db"], 10 * np.log10(rms**2 * power[sender] / noise[receiver]), rtol=1e-9)
+    np.testing.assert_allclose(stated["snr_db"], 10 * np.log10(rms**2 * power[sender] / noise[receiver]), rtol=1e-9)
     weakest = amplitude.min(axis=0)
-    for given, expected, at in zip(told["weakest_snr_db"], weakest, range(len(sender)), strict=True):
+    for given, expected, at in zip(stated["weakest_snr_db"], weakest, range(len(sender)), strict=True):
         if expected == 0:
             assert given is None
             continue

@@ -50,14 +50,14 @@ def test_plan_run_and_certify(digits: Path, tmp_path: Path) -> None:
     trained = run("run", str(digits), *SECURE, "--out", "secure", cwd=tmp_path)
     assert "only the certificate is claimed" in trained.stdout
     assert "discrete Gaussian's bound" in trained.stdout
-    told = json.loads((tmp_path / "secure" / "run.json").read_text())
-    assert told["privacy"]["noise_source"] == "secure"
+    stated = json.loads((tmp_path / "secure" / "run.json").read_text())
+    assert stated["privacy"]["noise_source"] == "secure"
     certified = run("certify", "secure", cwd=tmp_path)
     assert "Verdict  kept: epsilon 10 at delta 1e-05" in certified.stdout
     assert "only the certificate is claimed" in certified.stdout
     assert "the seed is known" not in certified.stdout
-    found = json.loads((tmp_path / "secure" / "certificate.json").read_text())
-    assert np.allclose(found["mu"], plans[0]["certificate"]["mu"])
+    outcome = json.loads((tmp_path / "secure" / "certificate.json").read_text())
+    assert np.allclose(outcome["mu"], plans[0]["certificate"]["mu"])
     ledger = load_run(tmp_path / "secure").ledger
     assert (np.frexp(ledger["model_sending_spacing"])[0] == 0.5).all()
 
@@ -106,11 +106,11 @@ def test_a_stopped_run_is_told_from_a_folder_that_is_none(tmp_path: Path) -> Non
 
 
 def test_too_little_noise_is_refused_before_training(tmp_path: Path) -> None:
-    made = mc.Quadratic.random(3, dim=3, seed=1)
+    built = mc.Quadratic.random(3, dim=3, seed=1)
     schedule = mc.Schedule(epochs=60, step=0.1, noise_timing="aligned", noise_to_step=2.0)
     budget = mc.Budget(epsilon=1e4, target="per-epoch", noise_source="secure")
-    plan = mc.plan(mc.topologies.ring(3, seed=1), made, budget, schedule)
+    plan = mc.plan(mc.topologies.ring(3, seed=1), built, budget, schedule)
     assert np.isinf(plan.certificate.epsilon).any()
     with pytest.raises(mc.Error, match="bounds nothing"):
-        mc.run(mc.power_controlled(plan), made, precision="float64", options=mc.RunOptions(folder=tmp_path / "run"))
+        mc.run(mc.power_controlled(plan), built, precision="float64", options=mc.RunOptions(folder=tmp_path / "run"))
     assert not (tmp_path / "run").exists()

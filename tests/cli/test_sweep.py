@@ -210,7 +210,7 @@ def wait_until_long_one_is_under_way(folder: Path, process: "subprocess.Popen[st
 
 
 def children(process: int) -> list[int]:
-    found = []
+    outcome = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
@@ -218,8 +218,8 @@ def children(process: int) -> list[int]:
             except (OSError, IndexError):
                 continue
             if parent == process:
-                found.append(int(entry.name))
-    return found
+                outcome.append(int(entry.name))
+    return outcome
 
 
 def is_alive(process: int) -> bool:

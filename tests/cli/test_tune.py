@@ -212,9 +212,9 @@ def test_a_stop_loses_nothing_that_is_done(tmp_path: Path) -> None:
     while process.poll() is None and len(list(tries.glob("*.json"))) < 2:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate()
-    assert process.returncode == 130, told
-    assert "what was tried is kept in tuning/tiny" in told
+    _, stated = process.communicate()
+    assert process.returncode == 130, stated
+    assert "what was tried is kept in tuning/tiny" in stated
     assert not (tmp_path / "tiny-tuned.toml").exists()
     kept = {path: path.stat().st_mtime_ns for path in tries.glob("*.json")}
     assert 2 <= len(kept) < 60

@@ -20,9 +20,9 @@ def method(request: pytest.FixtureRequest) -> Method:
     (block,) = (block for block in blocks if f'name="{request.param}"' in block)
     names: dict[str, Any] = {"__name__": "skeleton"}
     exec(compile(block, PAGE.name, "exec"), names)  # noqa: S102 - a page of our own
-    found = names["METHOD"]
-    assert isinstance(found, Method)
-    return found
+    result = names["METHOD"]
+    assert isinstance(result, Method)
+    return result
 
 
 def test_the_skeleton_keeps_to_the_protocol(method: Method) -> None:
@@ -40,7 +40,7 @@ def test_an_account_that_halves_the_cost_would_be_noticed(method: Method) -> Non
     schedule = mc.Schedule(epochs=10, step=0.2)
     setup = mc.Setup(network=network, problem=problem, budget=mc.Budget(epsilon=8.0), schedule=schedule)
     run = mc.run(method.make(setup), problem)
-    found = mc.certify(run, methods=[method])
-    assert found.verdict == "kept"
-    np.testing.assert_allclose(found.epsilon, 8.0, rtol=1e-6)
+    result = mc.certify(run, methods=[method])
+    assert result.verdict == "kept"
+    np.testing.assert_allclose(result.epsilon, 8.0, rtol=1e-6)
     assert mc.certify(run, methods=[method._replace(account=generous)]).verdict == "broken"

@@ -52,8 +52,8 @@ def test_it_can_be_switched_off_and_gives_way(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     finish(start(tmp_path, "off.npy", **{VARIABLE: "off", "XDG_CACHE_HOME": str(tmp_path / "home")}))
     assert not (tmp_path / "home").exists()
-    told = {VARIABLE: str(tmp_path / "kept"), "JAX_COMPILATION_CACHE_DIR": str(elsewhere)}
-    finish(start(tmp_path, "jax.npy", **told))
+    stated = {VARIABLE: str(tmp_path / "kept"), "JAX_COMPILATION_CACHE_DIR": str(elsewhere)}
+    finish(start(tmp_path, "jax.npy", **stated))
     assert not (tmp_path / "kept").exists()
 
 

@@ -29,9 +29,9 @@ def words(seed: int) -> RandomWords:
 
 
 def drawn_from(std: float, size: int, seed: int) -> FloatArray:
-    found = np.empty((1, size))
-    discrete.fill(found, np.full(1, std), words(seed))
-    return np.asarray(found[0])
+    result = np.empty((1, size))
+    discrete.fill(result, np.full(1, std), words(seed))
+    return np.asarray(result[0])
 
 
 def slots_of(std: float) -> NDArray[np.int64]:
@@ -51,10 +51,10 @@ def chances(library: Any, std: float, integers: NDArray[np.int64]) -> FloatArray
     rows, word = discrete.rows_of(np.full(1, std)), word_of(std, integers)[None]
     with jax.enable_x64(True):
         if library is jnp:
-            found, rest = discrete.propose(jnp.asarray(word), rows, discrete._on_device())
+            result, rest = discrete.propose(jnp.asarray(word), rows, discrete._on_device())
         else:
-            found, rest = discrete._propose(np, word, rows, discrete.proposals())
-    assert np.array_equal(np.asarray(found)[0], integers.astype(np.float64))
+            result, rest = discrete._propose(np, word, rows, discrete.proposals())
+    assert np.array_equal(np.asarray(result)[0], integers.astype(np.float64))
     return np.asarray(np.asarray(rest)[0] / 2**discrete.FIRST_BITS)
 
 
@@ -109,8 +109,8 @@ def test_words_are_made_of_disjoint_bits() -> None:
     std, integers = STDS[0], np.array([0, -1, 1, -2, WIDTH - 1, -WIDTH, WIDTH, -WIDTH - 1, 5 * WIDTH + 12345])
     rows = discrete.rows_of(np.full(1, std))
     for first in (0, 1, 2**25 - 1):
-        found, rest = discrete._propose(np, word_of(std, integers, first)[None], rows, discrete.proposals())
-        assert np.array_equal(found[0], integers.astype(np.float64))
+        result, rest = discrete._propose(np, word_of(std, integers, first)[None], rows, discrete.proposals())
+        assert np.array_equal(result[0], integers.astype(np.float64))
         np.testing.assert_allclose(rest[0] + first, chances(np, std, integers) * 2**25, rtol=1e-15)
 
 
@@ -132,8 +132,8 @@ def test_words_are_made_of_disjoint_bits() -> None:
 )
 def test_comparison_takes_as_many_bits_as_it_needs(rest: float, next_words: list[int], expected: bool) -> None:
     given = iter(next_words)
-    found = discrete.below(np.array([rest]), lambda count: np.array([next(given)] * count, np.uint64))
-    assert found.tolist() == [expected]
+    result = discrete.below(np.array([rest]), lambda count: np.array([next(given)] * count, np.uint64))
+    assert result.tolist() == [expected]
     assert next(given, None) is None
 
 
@@ -164,8 +164,8 @@ def test_rows_have_their_own_scale() -> None:
     std = np.geomspace(2.0**26, 2.0**27 * 0.999, 50)
     drawn = np.empty((50, 4000))
     discrete.fill(drawn, std, words(3))
-    found = drawn.std(axis=1) / std
-    assert np.abs(found - 1).max() < 5 / np.sqrt(2 * 4000)
+    result = drawn.std(axis=1) / std
+    assert np.abs(result - 1).max() < 5 / np.sqrt(2 * 4000)
     assert np.abs(np.asarray(np.corrcoef(drawn))[np.triu_indices(50, 1)]).max() < 6 / np.sqrt(4000)
 
 

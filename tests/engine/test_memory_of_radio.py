@@ -38,19 +38,21 @@ def algorithm_over(fading: Any, epochs: int) -> tuple[Algorithm, mc.Quadratic]:
     return mc.power_controlled(plan, publish="average"), problem
 
 
-def held(fading: Any, epochs: int) -> Held:
+def kept(fading: Any, epochs: int) -> Held:
     algorithm, problem = algorithm_over(fading, epochs)
     program: Any = loop.program(algorithm, problem, sharding.layout(NODES, 1, 2**30), (0,), np.float32)
-    found = program.advance.memory_analysis()
+    result = program.advance.memory_analysis()
     arguments = sum(leaf.nbytes for leaf in jax.tree.leaves(program.given))
-    return Held(arguments + found.generated_code_size_in_bytes, found.temp_size_in_bytes + found.output_size_in_bytes)
+    return Held(
+        arguments + result.generated_code_size_in_bytes, result.temp_size_in_bytes + result.output_size_in_bytes
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fading", ["iid", "jakes"])
 def test_memory_does_not_grow_with_epochs(fading: Any) -> None:
     """A table of all epochs and links, or of all epochs and nodes, would be seen at once."""
-    short, long = held(fading, SHORT), held(fading, LONG)
+    short, long = kept(fading, SHORT), kept(fading, LONG)
     allowed = (LONG - SHORT) * NUMBER * PER_EPOCH
     assert long.given - short.given <= allowed
     assert long.working - short.working <= allowed

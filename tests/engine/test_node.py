@@ -64,8 +64,8 @@ def test_nodes_stepped_one_by_one_are_the_run(make: Any) -> None:
     algorithm = make(problem)
     with jax.enable_x64(True):
         expected = by_hand(algorithm, problem, seed=6)
-    found = mc.run(algorithm, problem, seeds=[6], precision="float64").published[0]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+    result = mc.run(algorithm, problem, seeds=[6], precision="float64").published[0]
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-10)
 
 
 def test_the_last_row_of_a_table_stands_for_all_later_epochs() -> None:

@@ -95,13 +95,13 @@ def test_seeds_purposes_and_epochs_have_their_own_keys() -> None:
 
 def test_rounds_draws_receivers_and_the_start_have_their_own_keys() -> None:
     root, places = noise.roots((5,))[0], [(epoch, one) for epoch in (1, 2, 3) for one in (0, 1, 2)]
-    made = [
+    built = [
         *(noise.draw_key(root, epoch, one, draw) for epoch, one in places for draw in (0, 1, 2)),
         *(noise.receiver_key(root, epoch, one) for epoch, one in places),
         *(noise.at_epoch(root, Purpose.BATCH, epoch) for epoch in (1, 2, 3)),
         noise.start_key(root),
     ]
-    assert len({tuple(np.asarray(key).tolist()) for key in made}) == len(made)
+    assert len({tuple(np.asarray(key).tolist()) for key in built}) == len(built)
     np.testing.assert_array_equal(noise.draw_key(root, 2, 0, 0), noise.at_epoch(root, Purpose.SIGNAL, 2))
 
 

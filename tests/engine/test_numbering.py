@@ -33,8 +33,8 @@ def test_every_signal_is_where_it_is_heard(processes: int, has_metis: bool, monk
         monkeypatch.setitem(sys.modules, "pymetis", None)
     hearing = one_way_links()
     team = team_of(hearing, processes)
-    held = np.concatenate([one.own for one in team])
-    assert sorted(held) == list(range(NODES))
+    kept = np.concatenate([one.own for one in team])
+    assert sorted(kept) == list(range(NODES))
     for process, one in enumerate(team):
         assert len(one.own) > 0
         assert all(np.array_equal(part, other) for part, other in zip(one.parts, team[0].parts, strict=True))

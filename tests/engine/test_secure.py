@@ -138,7 +138,7 @@ def test_follows_the_transcription(gradient_at: Any, drawn_ahead: int, monkeypat
     monkeypatch.setattr(secure, "_MAX_INTEGERS_AHEAD", drawn_ahead)
     drawn = Drawn(monkeypatch)
     algorithm = mc.power_controlled(plan, gradient_at=gradient_at)
-    found = mc.run(
+    outcome = mc.run(
         showing_own(algorithm), problem, precision="float64", options=mc.RunOptions(evaluate_every=7)
     ).published[0]
     integers = drawn.by_epoch()[:, :, 0]
@@ -146,7 +146,7 @@ def test_follows_the_transcription(gradient_at: Any, drawn_ahead: int, monkeypat
     assert len(np.unique(integers)) > 0.99 * integers.size
     standard = integers / integer_std(algorithm.rounds[0].sending)[:, :, None]
     x, _ = algorithm_1(plan, standard, gradient, project, gradient_at)
-    np.testing.assert_allclose(found, x, atol=1e-6)
+    np.testing.assert_allclose(outcome, x, atol=1e-6)
     np.testing.assert_allclose(integer_std(algorithm.rounds[0].sending) * spacing_of(algorithm), plan.effective_noise)
 
 
@@ -192,8 +192,8 @@ def test_a_gradient_that_is_no_number_counts_as_zero() -> None:
 
     whole = quadratic()
     problem = Broken(curvature=whole.curvature, centre=whole.centre, clip=CLIP, ball=RADIUS)
-    found = mc.run(mc.power_controlled(planned(problem)), problem, precision="float64")
-    assert np.isfinite(found.published).all()
+    outcome = mc.run(mc.power_controlled(planned(problem)), problem, precision="float64")
+    assert np.isfinite(outcome.published).all()
 
 
 def test_runs_are_not_repeatable() -> None:
@@ -288,14 +288,14 @@ def test_one_units_data_moves_the_integers_by_no_more_than_is_counted(
     generator = np.random.default_rng(4)
     features = generator.standard_normal((60, 7)).astype(np.float32)
     targets = (3 * generator.standard_normal(60)).astype(np.float32)
-    made = mc.datasets.least_squares(examples=75, features=7, seed=2)
+    built = mc.datasets.least_squares(examples=75, features=7, seed=2)
     turned = targets.copy()
-    rows = made.partition("iid", nodes=NODES).rows[2]
+    rows = built.partition("iid", nodes=NODES).rows[2]
     turned[rows if unit == "node" else rows[:1]] *= -1
     monkeypatch.setattr(secure, "draw", lambda std, size, _: np.random.default_rng(1).integers(-9, 9, (len(std), size)))
     sent = []
     for values in (targets, turned):
-        world = dataclasses.replace(made, features=features, targets=values).partition("iid", nodes=NODES)
+        world = dataclasses.replace(built, features=features, targets=values).partition("iid", nodes=NODES)
         problem = mc.RidgeRegression(data=world, clip=0.5, clipping="node" if unit == "node" else "example", **omega)
         plan = planned(problem, unit=unit)
         algorithm = mc.power_controlled(plan)

@@ -47,28 +47,28 @@ def test_just_the_rows_of_the_cut_cross(processes: int, bytes_at_once: int, monk
     monkeypatch.setattr(wires, "_BYTES_AT_ONCE", bytes_at_once)
     team = team_of(one_way_links(), processes)
     with ThreadPoolExecutor(processes) as at_once:
-        found = list(at_once.map(exchanged, team))
-    for one, rows in zip(team, found, strict=True):
+        result = list(at_once.map(exchanged, team))
+    for one, rows in zip(team, result, strict=True):
         np.testing.assert_array_equal(rows, said_by(np.concatenate([one.own, *one.halo])))
     assert sum(crossed) == team[0].crossing > NODES / 4
 
 
 def test_one_process_shares_the_network_out_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """What METIS finds may differ from process to process."""
-    hearing, told = one_way_links(), []
+    hearing, stated = one_way_links(), []
 
     def from_leader(self: Team, values: NDArray[Any]) -> NDArray[Any]:
         if self.leads:
-            told.append(values)
-        return np.asarray(told[0])
+            stated.append(values)
+        return np.asarray(stated[0])
 
     monkeypatch.setattr(Team, "from_leader", from_leader)
     expected = large._parts(Team(3, 0), hearing)
     assert sorted(np.concatenate(expected)) == list(range(NODES))
     monkeypatch.setattr(large, "shared_out", lambda *_: pytest.fail("a process that does not lead cut the network"))
     for process in (1, 2):
-        found = large._parts(Team(3, process), hearing)
-        assert [part.tolist() for part in found] == [part.tolist() for part in expected]
+        result = large._parts(Team(3, process), hearing)
+        assert [part.tolist() for part in result] == [part.tolist() for part in expected]
 
 
 def test_one_process_is_a_team() -> None:

@@ -42,9 +42,9 @@ def tiny() -> mc.Experiment:
 
 def numbers(run: mc.Result) -> dict[str, Any]:
     """All that a run came to, but for times and keys."""
-    found = {f"metrics {name}": one.values for name, one in run.metrics.items() if name != "seconds"}
-    found |= {f"ledger {name}": one.values for name, one in run.ledger.items()}
-    return found | {"published": run.published}
+    result = {f"metrics {name}": one.values for name, one in run.metrics.items() if name != "seconds"}
+    result |= {f"ledger {name}": one.values for name, one in run.ledger.items()}
+    return result | {"published": run.published}
 
 
 def assert_same(one: mc.Result, other: mc.Result) -> None:

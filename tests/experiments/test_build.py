@@ -132,12 +132,12 @@ def test_unused_options_are_warned_of() -> None:
 def test_the_plan_is_made_for_the_problem() -> None:
     experiment = parse(BASE + LOGISTIC, privacy__unit="record", data__partition="quantity")
     problem = experiment.build_problem(3)
-    made = experiment.build_plan(problem=problem)
-    assert made.problem is problem
+    built = experiment.build_plan(problem=problem)
+    assert built.problem is problem
     sizes = problem.examples_per_node
-    np.testing.assert_allclose(made.sensitivity, 2.0 / np.asarray(sizes))
+    np.testing.assert_allclose(built.sensitivity, 2.0 / np.asarray(sizes))
     alone = experiment.build_plan()  # without a problem at hand the data is asked
-    np.testing.assert_allclose(alone.sensitivity, made.sensitivity)
+    np.testing.assert_allclose(alone.sensitivity, built.sensitivity)
 
 
 @pytest.mark.parametrize(
@@ -293,9 +293,9 @@ def test_an_interval_of_no_epochs_is_refused(every: str) -> None:
 
 def test_a_batch_and_another_number_of_examples_are_refused() -> None:
     """The certificate would count a record n/batch times too lightly."""
-    made = parse(BASE + LOGISTIC, privacy__unit="record", privacy__examples_per_node="4000", problem__batch="4")
+    built = parse(BASE + LOGISTIC, privacy__unit="record", privacy__examples_per_node="4000", problem__batch="4")
     with pytest.raises(Error, match="averaged over a batch of 4"):
-        made.build_plan()
+        built.build_plan()
 
 
 def test_what_a_run_would_refuse_or_not_promise_is_said_by_the_plan() -> None:

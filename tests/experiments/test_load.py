@@ -29,10 +29,10 @@ def parse(text: str = MINIMAL, **overrides: str) -> Experiment:
 
 
 def test_defaults_give_a_certified_plan() -> None:
-    made = parse().build_plan()
-    np.testing.assert_allclose(made.certificate.epsilon, 1.0, rtol=1e-9)
-    assert made.budget.unit == "node"
-    assert made.schedule.epochs == 100
+    built = parse().build_plan()
+    np.testing.assert_allclose(built.certificate.epsilon, 1.0, rtol=1e-9)
+    assert built.budget.unit == "node"
+    assert built.schedule.epochs == 100
 
 
 @pytest.mark.parametrize("name", experiment_files.example_names())

@@ -55,9 +55,9 @@ def test_a_built_run_is_certified(tmp_path: Path) -> None:
     one = experiment(tmp_path, FILE + COINS)
     built = one.build(tmp_path)
     run = mc.run(built.algorithm, built.problem, options=mc.RunOptions(experiment=one.as_toml()))
-    found = mc.certify(run)
-    assert found.verdict == "kept"
-    assert found.epsilon.max() == pytest.approx(2.0, rel=1e-5)
+    result = mc.certify(run)
+    assert result.verdict == "kept"
+    assert result.epsilon.max() == pytest.approx(2.0, rel=1e-5)
     assert run.info["setup_uses"] > (4 + 10) / built.problem.dim  # sent more than once, until it has settled
 
 

@@ -100,12 +100,12 @@ def test_a_model_needs_a_module_and_a_loss(missing: str) -> None:
 @pytest.mark.parametrize("clipping", ["example", "layer"])
 def test_a_run_of_a_shipped_module_is_certified_as_a_whole(clipping: str, tmp_path: Path) -> None:
     run(parse(problem__clipping=clipping), tmp_path / "run")
-    found = mc.certify(mc.load_run(tmp_path / "run"))
-    assert found.verdict == "kept"
-    assert not found.not_compared
-    assert any("shape, start and loss" in line for line in found.assumptions)
+    result = mc.certify(mc.load_run(tmp_path / "run"))
+    assert result.verdict == "kept"
+    assert not result.not_compared
+    assert any("shape, start and loss" in line for line in result.assumptions)
     words = "layer by layer, together to 1" if clipping == "layer" else "each example's to 1"
-    assert any(words in line for line in found.assumptions)
+    assert any(words in line for line in result.assumptions)
 
 
 def test_no_model_of_another_size_is_taken(tmp_path: Path) -> None:
@@ -132,10 +132,10 @@ def test_code_that_a_folder_names_is_never_run(tmp_path: Path, monkeypatch: pyte
     monkeypatch.syspath_prepend(tmp_path)
     run(parse(problem__module="nets_that_tell:net"), tmp_path / "run")
     sys.modules.pop("nets_that_tell")
-    found = mc.certify(mc.load_run(tmp_path / "run"))
-    assert found.verdict == "kept"
+    result = mc.certify(mc.load_run(tmp_path / "run"))
+    assert result.verdict == "kept"
     assert "nets_that_tell" not in sys.modules
-    assert any("never run by itself" in line for line in found.not_compared)
+    assert any("never run by itself" in line for line in result.not_compared)
     saved = mc.load_run(tmp_path / "run")
     committed = _verification._problem(saved, tmp_path)  # who opens the commitment to the data needs no module
     assert committed.data.sha256 == parse(problem__module="mlp").build_problem(3).data.sha256  # type: ignore[attr-defined]

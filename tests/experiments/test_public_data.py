@@ -49,13 +49,13 @@ def experiment(text: str = TEXT) -> mc.Experiment:
     return parse(text.encode(), "mine.toml")
 
 
-def made(public: str | Path, text: str = TEXT, place: Path = Path("/nowhere")) -> PublicData:
+def built(public: str | Path, text: str = TEXT, place: Path = Path("/nowhere")) -> PublicData:
     return on_public_data(experiment(text), public, place, quiet)
 
 
-def section(found: PublicData) -> DataSection:
-    assert found.experiment.data is not None
-    return found.experiment.data
+def section(result: PublicData) -> DataSection:
+    assert result.experiment.data is not None
+    return result.experiment.data
 
 
 def save(path: Path, seed: int = 0, columns: int = 64, **more: Any) -> Path:
@@ -66,12 +66,16 @@ def save(path: Path, seed: int = 0, columns: int = 64, **more: Any) -> Path:
 
 
 def test_all_is_as_it_was_but_the_set() -> None:
-    found = made("digits")
-    new, old = found.experiment, experiment()
-    assert section(found).name == "digits"
-    assert (section(found).partition, section(found).test_fraction, section(found).seed) == (Sorted(), 0.25, 3)
-    assert (section(found).mean, section(found).features, section(found).non_negative) == (0.3, old.data.features, True)  # type: ignore[union-attr]
-    assert (section(found).labels, section(found).classes, section(found).image_shape) == (None, None, None)
+    result = built("digits")
+    new, old = result.experiment, experiment()
+    assert section(result).name == "digits"
+    assert (section(result).partition, section(result).test_fraction, section(result).seed) == (Sorted(), 0.25, 3)
+    assert (section(result).mean, section(result).features, section(result).non_negative) == (
+        0.3,
+        old.data.features,
+        True,
+    )  # type: ignore[union-attr]
+    assert (section(result).labels, section(result).classes, section(result).image_shape) == (None, None, None)
     assert new.network == old.network
     assert (new.algorithm, new.schedule, new.power) == (old.algorithm, old.schedule, old.power)
     assert (new.privacy.epsilon, new.privacy.centring, new.privacy.unit) == (2.0, 0.02, "record")
@@ -85,26 +89,26 @@ def test_a_public_file_keeps_what_is_declared_of_the_private_one(
 ) -> None:
     path = save(tmp_path / "public.npz")
     monkeypatch.chdir(tmp_path)
-    found = made("public.npz")
-    assert section(found).name == str(path)  # from the working folder, not from the experiment's
-    assert (section(found).classes, section(found).image_shape) == (10, [8, 8])
-    assert found.name == "public.npz"
-    assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    result = built("public.npz")
+    assert section(result).name == str(path)  # from the working folder, not from the experiment's
+    assert (section(result).classes, section(result).image_shape) == (10, [8, 8])
+    assert result.name == "public.npz"
+    assert result.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_a_set_by_name_is_known_by_its_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = made("digits").sha256
-    assert before == made("digits", TEXT.replace("mean = 0.3", "").replace("0.25", "0.5")).sha256
+    before = built("digits").sha256
+    assert before == built("digits", TEXT.replace("mean = 0.3", "").replace("0.25", "0.5")).sha256
     other = mc.datasets.digits().split(0.5, 1)
     monkeypatch.setitem(datasets._NAMED, "digits", lambda: other)
-    assert made("digits").sha256 != before
+    assert built("digits").sha256 != before
 
 
 def test_labels_that_nobody_declared_are_those_of_the_public_file(tmp_path: Path) -> None:
     path = save(tmp_path / "public.npz", y=np.array(["b", "a", "c"] * 40))
-    found = made(path, TEXT.replace('"private.npz"', '"mnist"').replace("classes = 10\nimage_shape = [8, 8]\n", ""))
-    assert section(found).labels == ["a", "b", "c"]
-    assert any("3 labels, the private set 10" in line for line in found.warnings)
+    result = built(path, TEXT.replace('"private.npz"', '"mnist"').replace("classes = 10\nimage_shape = [8, 8]\n", ""))
+    assert section(result).labels == ["a", "b", "c"]
+    assert any("3 labels, the private set 10" in line for line in result.warnings)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +129,7 @@ def test_the_private_set_itself_is_refused(tmp_path: Path, public: str, private:
     name = tmp_path / public if private else public
     text = TEXT if private else TEXT.replace('"private.npz"\nclasses = 10\nimage_shape = [8, 8]', '"digits"')
     with pytest.raises(mc.Error, match="is the set that the experiment protects") as refused:
-        made(name, text, tmp_path)
+        built(name, text, tmp_path)
     assert said in str(refused.value)
     assert "public" in refused.value.hint
 
@@ -134,7 +138,7 @@ def test_the_private_file_is_not_opened_even_to_tell_it_apart(tmp_path: Path) ->
     (tmp_path / "private.npz").write_bytes(b"no set at all")
     (tmp_path / "private.npz").chmod(0)
     public = save(tmp_path / "public.npz")
-    assert made(public, place=tmp_path).name == "public.npz"
+    assert built(public, place=tmp_path).name == "public.npz"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +151,7 @@ def test_the_private_file_is_not_opened_even_to_tell_it_apart(tmp_path: Path) ->
 )
 def test_what_is_no_set_is_refused(public: Any, said: str, hint: str) -> None:
     with pytest.raises(mc.Error) as refused:
-        made(public)
+        built(public)
     assert said in str(refused.value)
     assert hint in refused.value.hint
 
@@ -158,12 +162,12 @@ def test_without_examples_there_is_nothing_to_stand_for() -> None:
         "[network]\ntopology = 'ring'\nnodes = 3\n[problem]\nkind = 'quadratic'\n[privacy]\nepsilon = 1.0\n",
     ):
         with pytest.raises(mc.Error, match="learns from no examples"):
-            made("digits", text)
+            built("digits", text)
 
 
 def test_other_shapes_are_told(tmp_path: Path) -> None:
-    assert made("digits").warnings == ()
-    lines = made(
+    assert built("digits").warnings == ()
+    lines = built(
         "digits", TEXT.replace("classes = 10\nimage_shape = [8, 8]", "labels = ['a', 'b']\nimage_shape = [9, 9]")
     )
     assert [("10 labels, the private set 2" in line, "64 numbers" in line) for line in lines.warnings] == [
@@ -171,24 +175,24 @@ def test_other_shapes_are_told(tmp_path: Path) -> None:
         (False, True),
     ]
     mnist = TEXT.replace('"private.npz"\nclasses = 10\nimage_shape = [8, 8]', '"mnist"')
-    told = " ".join(made("digits", mnist).warnings)
-    assert "64 numbers per example, the private set 784" in told
-    assert "1797 examples, the private set 70000" in told
-    node = made("digits", mnist.replace('unit = "record"', 'unit = "node"'))
+    stated = " ".join(built("digits", mnist).warnings)
+    assert "64 numbers per example, the private set 784" in stated
+    assert "1797 examples, the private set 70000" in stated
+    node = built("digits", mnist.replace('unit = "record"', 'unit = "node"'))
     assert "70000" not in " ".join(node.warnings)
     values = save(tmp_path / "values.npz", y=np.linspace(0, 1, 120))
-    assert any("no labels" in line for line in made(values, mnist).warnings)
+    assert any("no labels" in line for line in built(values, mnist).warnings)
 
 
 def test_a_synthetic_private_set_passes_on_what_a_synthetic_public_one_knows() -> None:
     text = TEXT.replace('"private.npz"\nclasses = 10\nimage_shape = [8, 8]', '"logistic"\nexamples = 90\nclasses = 4')
     text = text.replace('features = ["unit-norm"]', "features = 5")
-    squares = section(made("least-squares", text))
+    squares = section(built("least-squares", text))
     assert (squares.examples, squares.features, squares.classes) == (90, 5, None)
-    assert section(made("digits", text)).features is None
+    assert section(built("digits", text)).features is None
 
 
 def test_rows_of_an_image_sets_layout_are_images(tmp_path: Path) -> None:
     text = TEXT.replace('"private.npz"\nclasses = 10\nimage_shape = [8, 8]', '"digits"')
-    assert section(made(save(tmp_path / "alike.npz"), text)).image_shape == [8, 8]
-    assert section(made(save(tmp_path / "other.npz", columns=63), text)).image_shape is None
+    assert section(built(save(tmp_path / "alike.npz"), text)).image_shape == [8, 8]
+    assert section(built(save(tmp_path / "other.npz", columns=63), text)).image_shape is None

@@ -101,9 +101,9 @@ def test_a_run_with_a_radio_can_be_certified(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text(TEXT)
     done = run("run", "my.toml", "--out", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    found = mc.certify([mc.load_run(tmp_path / "out")])
-    assert found.verdict == "kept"
-    assert not found.not_compared
+    result = mc.certify([mc.load_run(tmp_path / "out")])
+    assert result.verdict == "kept"
+    assert not result.not_compared
     ledger = mc.load_run(tmp_path / "out").ledger
     np.testing.assert_allclose(np.asarray(ledger["power"]), parse().build_network().power)
 
@@ -130,16 +130,16 @@ def test_a_run_with_a_radio_can_be_certified(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_fit_is_said(overrides: dict[str, str], words: str, hint: str) -> None:
-    with pytest.raises(Error) as told:
+    with pytest.raises(Error) as stated:
         parse(**overrides).build_network()
-    assert words in str(told.value)
-    assert hint in told.value.hint
+    assert words in str(stated.value)
+    assert hint in stated.value.hint
 
 
 def test_path_loss_needs_a_carrier_and_positions(tmp_path: Path) -> None:
-    with pytest.raises(Error, match="street gains need a carrier") as told:
+    with pytest.raises(Error, match="street gains need a carrier") as stated:
         parse(WITHOUT).build_network()
-    assert "[radio]" in told.value.hint
+    assert "[radio]" in stated.value.hint
     edges = '[network]\nfile = "edges.csv"\ngain = {kind = "indoor"}\n[privacy]\nepsilon = 1.0\n[radio]\n'
     (tmp_path / "edges.csv").write_text("sender,receiver\n0,1\n1,2\n")
     with pytest.raises(Error, match="indoor gains need positions"):

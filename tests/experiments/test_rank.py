@@ -54,7 +54,7 @@ def softmax(seed: int = 0) -> mc.SoftmaxRegression:
 
 
 @pytest.fixture(scope="module")
-def found() -> Ranking:
+def outcome() -> Ranking:
     return mc.rank(experiment(), options())
 
 
@@ -64,38 +64,38 @@ def at(ranking: Ranking, method: str, against: str = "everybody") -> Score:
 
 
 @pytest.mark.slow
-def test_methods_have_as_many_epochs_as_their_channel_uses_buy(found: Ranking) -> None:
-    one, two = at(found, "power-controlled"), at(found, "private-gradient-tracking")
+def test_methods_have_as_many_epochs_as_their_channel_uses_buy(outcome: Ranking) -> None:
+    one, two = at(outcome, "power-controlled"), at(outcome, "private-gradient-tracking")
     assert (one.uses_per_epoch, one.epochs) == (1, 6)
     assert (two.uses_per_epoch, two.epochs) == (2, 3)
 
 
 @pytest.mark.slow
-def test_the_recomputed_epsilon_of_every_score_is_its_budget(found: Ranking) -> None:
-    assert len(found.scores) == 6  # decor once for every adversary
-    for score in found.scores:
+def test_the_recomputed_epsilon_of_every_score_is_its_budget(outcome: Ranking) -> None:
+    assert len(outcome.scores) == 6  # decor once for every adversary
+    for score in outcome.scores:
         assert score.certified == pytest.approx(2.0, rel=1e-9), score.method
 
 
 @pytest.mark.slow
-def test_each_adversary_has_a_table_and_strong_promises_count_in_weaker_ones(found: Ranking) -> None:
-    assert found.adversaries == ("everybody", "eavesdropper and one node", "eavesdropper")
-    for against in found.adversaries:
-        table = {score.method: score for score in found.table(against, 2.0, 6)}
+def test_each_adversary_has_a_table_and_strong_promises_count_in_weaker_ones(outcome: Ranking) -> None:
+    assert outcome.adversaries == ("everybody", "eavesdropper and one node", "eavesdropper")
+    for against in outcome.adversaries:
+        table = {score.method: score for score in outcome.table(against, 2.0, 6)}
         assert set(table) == {"power-controlled", "private-gradient-tracking", "decor"}
         assert table["decor"].against == against
         assert table["power-controlled"].against == "everybody"
-        means = [score.mean for score in found.table(against, 2.0, 6)]
+        means = [score.mean for score in outcome.table(against, 2.0, 6)]
         assert means == sorted(means, reverse=True)
-    assert [score.method for score in found.ceiling(2.0, 6)] == ["central-dp"]
+    assert [score.method for score in outcome.ceiling(2.0, 6)] == ["central-dp"]
 
 
 @pytest.mark.slow
-def test_what_cannot_run_and_what_promises_nothing_is_left_out_with_a_reason(found: Ranking) -> None:
-    reasons = {one.method: one.reason for one in found.left_out}
+def test_what_cannot_run_and_what_promises_nothing_is_left_out_with_a_reason(outcome: Ranking) -> None:
+    reasons = {one.method: one.reason for one in outcome.left_out}
     assert "gain" in reasons["dwfl"]
     assert "no noise is sent" in reasons["dsgd"]
-    assert found.as_dict()["statement"] == NOT_PAID
+    assert outcome.as_dict()["statement"] == NOT_PAID
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_a_node_with_few_records_holds_out_its_last() -> None:
 
 
 @pytest.mark.slow
-def test_settings_do_not_depend_on_the_test_part(monkeypatch: pytest.MonkeyPatch, found: Ranking) -> None:
+def test_settings_do_not_depend_on_the_test_part(monkeypatch: pytest.MonkeyPatch, outcome: Ranking) -> None:
     build = mc.Experiment.build_problem
 
     def with_other_test_part(self: mc.Experiment, *arguments: object) -> Examples:
@@ -142,7 +142,7 @@ def test_settings_do_not_depend_on_the_test_part(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(mc.Experiment, "build_problem", with_other_test_part)
     other = mc.rank(experiment(), options(methods=("power-controlled", "decor")))
     for score in other.scores:
-        before = at(found, score.method, score.against)
+        before = at(outcome, score.method, score.against)
         assert (score.step, score.decay, score.options, score.trials) == (
             before.step,
             before.decay,
@@ -154,7 +154,7 @@ def test_settings_do_not_depend_on_the_test_part(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 def test_a_ranking_that_was_stopped_goes_on_and_repeats_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Ranking
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Ranking
 ) -> None:
     trained: list[str] = []
     work = ranking_file._score
@@ -171,11 +171,11 @@ def test_a_ranking_that_was_stopped_goes_on_and_repeats_nothing(
         mc.rank(experiment(), options(folder=tmp_path))
     assert len(list((tmp_path / "scores").glob("*.json"))) == 1
     again = mc.rank(experiment(), options(folder=tmp_path))
-    names = [score.method for score in found.scores]
+    names = [score.method for score in outcome.scores]
     assert trained == [*names[:2], *names[1:]]  # the second was stopped before it was kept
-    assert again.as_dict() == found.as_dict()
+    assert again.as_dict() == outcome.as_dict()
     trained.clear()
-    assert mc.rank(experiment(), options(folder=tmp_path)).as_dict() == found.as_dict()
+    assert mc.rank(experiment(), options(folder=tmp_path)).as_dict() == outcome.as_dict()
     assert trained == []
 
 
@@ -192,9 +192,9 @@ def test_a_ranking_that_was_stopped_goes_on_and_repeats_nothing(
     ],
 )
 def test_a_score_is_used_again_only_where_nothing_differs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Ranking, change: dict[str, Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: Ranking, change: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(ranking_file, "_score", lambda *_: found.scores[0])
+    monkeypatch.setattr(ranking_file, "_score", lambda *_: outcome.scores[0])
     only: dict[str, Any] = {"methods": ("power-controlled",), "folder": tmp_path}
     plain: dict[str, Any] = {}
     for count, given in enumerate((plain, plain, change), start=1):
@@ -322,9 +322,9 @@ def test_problems_without_examples_or_clip_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_what_diverged_comes_last(found: Ranking) -> None:
-    broken = found.scores[0]._replace(method="broken", by_seed=(np.nan, 1.0))
-    ranking = found._replace(scores=(broken, *found.scores))
+def test_what_diverged_comes_last(outcome: Ranking) -> None:
+    broken = outcome.scores[0]._replace(method="broken", by_seed=(np.nan, 1.0))
+    ranking = outcome._replace(scores=(broken, *outcome.scores))
     assert ranking.table("everybody", 2.0, 6)[-1].method == "broken"
 
 
@@ -356,14 +356,14 @@ def test_further_rounds_of_the_file_are_kept_and_methods_without_them_left_out()
 @pytest.mark.slow
 def test_over_a_radio_every_trial_has_the_loudness_of_its_own_noise() -> None:
     """One compiled program serves all steps; what the channel is made of goes along with them."""
-    made = {}
+    built = {}
     (contender,) = contenders(registry.find("power-controlled"), experiment(RADIO), 3)
     problem = experiment(RADIO).build_problem(3)
     for step in (0.05, 5.0):
         changed = entered(experiment(RADIO), contender, 2.0, Steps(4, step, "sqrt"))
-        made[step] = changed.build_algorithm(changed.build_plan(problem=problem))
+        built[step] = changed.build_algorithm(changed.build_plan(problem=problem))
     together = trainer(problem, (1, 2))
-    for step, algorithm in made.items():
+    for step, algorithm in built.items():
         alone = trainer(problem, (1, 2))(algorithm)
         for name, values in together(algorithm).items():
             np.testing.assert_array_equal(values, alone[name], err_msg=f"{name} at step {step}")

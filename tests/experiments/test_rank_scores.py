@@ -144,22 +144,22 @@ def test_a_score_is_read_under_its_own_key_alone(tmp_path: Path) -> None:
 
 
 def test_a_foreign_file_is_written_over_and_an_own_one_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[Score] = []
+    result: list[Score] = []
 
     def work(*_: object) -> Score:
-        found.append(score("power-controlled", 0.1 * len(found), trials=()))
-        return found[-1]
+        result.append(score("power-controlled", 0.1 * len(result), trials=()))
+        return result[-1]
 
     monkeypatch.setattr(ranks, "_score", work)
     given = mc.RankOptions(epsilons=(2.0,), uses=(6,), methods=("power-controlled",), folder=tmp_path)
     experiment = parse(TEXT.encode(), "tiny.toml")
-    assert mc.rank(experiment, given).scores == (found[0],)
-    assert mc.rank(experiment, given).scores == (found[0],)
+    assert mc.rank(experiment, given).scores == (result[0],)
+    assert mc.rank(experiment, given).scores == (result[0],)
     (path,) = (tmp_path / "scores").glob("*.json")
     assert path.name.startswith("power-controlled-epsilon-2-against-everybody-6-uses-")
     values = json.loads(path.read_text())
     path.write_text(json.dumps(values | {"key": "of somebody else"}))
-    assert mc.rank(experiment, given).scores == (found[1],)
+    assert mc.rank(experiment, given).scores == (result[1],)
     assert json.loads(path.read_text())["key"] == values["key"]
 
 
@@ -169,16 +169,16 @@ def test_a_score_that_cannot_be_found_is_left_out_with_its_budget(monkeypatch: p
             raise mc.Error("it diverges", hint="lower the clip")
         return score("power-controlled", 0.5)
 
-    told: list[tuple[int, int, str]] = []
+    stated: list[tuple[int, int, str]] = []
     monkeypatch.setattr(ranks, "_score", fail)
     given = mc.RankOptions(
-        epsilons=(1.0, 2.0), uses=(6,), methods=("power-controlled",), on_score=lambda *words: told.append(words)
+        epsilons=(1.0, 2.0), uses=(6,), methods=("power-controlled",), on_score=lambda *words: stated.append(words)
     )
-    found = mc.rank(parse(TEXT.encode(), "tiny.toml"), given)
-    assert len(found.scores) == 1
-    assert found.left_out == (("power-controlled, epsilon 2 against everybody, 6 uses", "it diverges"),)
-    assert [(done, of) for done, of, _ in told] == [(0, 2), (1, 2), (2, 2)]
-    assert "epsilon 1 against everybody" in told[0][2]
+    result = mc.rank(parse(TEXT.encode(), "tiny.toml"), given)
+    assert len(result.scores) == 1
+    assert result.left_out == (("power-controlled, epsilon 2 against everybody, 6 uses", "it diverges"),)
+    assert [(done, of) for done, of, _ in stated] == [(0, 2), (1, 2), (2, 2)]
+    assert "epsilon 1 against everybody" in stated[0][2]
 
 
 def test_reasons_why_methods_are_left_out() -> None:
@@ -198,9 +198,9 @@ def test_methods_without_promise_have_one_score_whatever_the_budgets() -> None:
     given = mc.RankOptions(epsilons=(1.0, 2.0), uses=(6, 9), methods=("dsgd", "dp-dsgd"), unprotected=True)
     places, left_out = ranks._places(ranks._job(parse(TEXT.encode(), "tiny.toml"), given, Path()))
     assert left_out == []
-    found = [(one.contender.method.name, one.against, one.epsilon, one.uses) for one in places]
-    assert found[:2] == [("dsgd", NOBODY, None, 6), ("dsgd", NOBODY, None, 9)]
-    assert found[2:] == [("dp-dsgd", "everybody", epsilon, uses) for uses in (6, 9) for epsilon in (1.0, 2.0)]
+    result = [(one.contender.method.name, one.against, one.epsilon, one.uses) for one in places]
+    assert result[:2] == [("dsgd", NOBODY, None, 6), ("dsgd", NOBODY, None, 9)]
+    assert result[2:] == [("dp-dsgd", "everybody", epsilon, uses) for uses in (6, 9) for epsilon in (1.0, 2.0)]
     assert ranks._words(places[0]) == "dsgd, no privacy, 6 uses"
 
 
@@ -233,22 +233,22 @@ def test_trials_are_the_grid_and_then_the_surroundings_of_its_best(monkeypatch: 
         return Trial(steps.step, steps.decay, options, 1 - 0.1 * off)
 
     monkeypatch.setattr(ranks, "_trial", trial)
-    found = list(ranks._trials(job, place, 6))
+    result = list(ranks._trials(job, place, 6))
     steps = lengths_in_steps(3)
-    assert len(found) == 3 * len(steps) + 2
-    assert {one.options["shared_to_own"] for one in found} == {1.0, 10.0, 100.0}
-    assert {one.step for one in found[:-2]} == set(steps)
+    assert len(result) == 3 * len(steps) + 2
+    assert {one.options["shared_to_own"] for one in result} == {1.0, 10.0, 100.0}
+    assert {one.step for one in result[:-2]} == set(steps)
     middle = min(steps, key=lambda step: abs(math.log(step / 0.3)))
-    assert [one.step for one in found[-2:]] == pytest.approx(list(around(middle)))
-    assert all(one.options == {"shared_to_own": 10.0} for one in found[-2:])
+    assert [one.step for one in result[-2:]] == pytest.approx(list(around(middle)))
+    assert all(one.options == {"shared_to_own": 10.0} for one in result[-2:])
 
 
 def test_keys_change_with_the_code_of_a_users_own_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     home = tmp_path / "ranked_method.py"
     lines = "import murmurcast as mc\ndef mine(plan: mc.Plan) -> object:\n    return mc.noiseless(plan)\n"
-    found = []
+    result = []
     for text in (lines, lines, lines + "# another\n"):
         home.write_text(text)
-        found.append(key(method="ranked_method:mine"))
-    assert found[0] == found[1] != found[2]
+        result.append(key(method="ranked_method:mine"))
+    assert result[0] == result[1] != result[2]

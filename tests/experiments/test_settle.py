@@ -85,8 +85,8 @@ def test_slots_of_a_radio_count(tmp_path: Path) -> None:
 def test_what_is_set_replaces_what_is_given_instead(
     tmp_path: Path, schedule: str, sets: dict[str, str], expected: tuple[int, int]
 ) -> None:
-    found = mc.load(written(tmp_path, schedule), sets).schedule
-    assert (found.epochs, found.rounds) == expected
+    result = mc.load(written(tmp_path, schedule), sets).schedule
+    assert (result.epochs, result.rounds) == expected
 
 
 def test_rounds_are_accelerated_where_that_is_known_to_help(tmp_path: Path) -> None:
@@ -143,9 +143,9 @@ def test_the_plan_says_what_it_chose(tmp_path: Path) -> None:
     words = " ".join(done.stdout.split())
     assert "100 epochs of 6 accelerated rounds" in words
     assert "of a disagreement, those of an epoch" in words
-    found: dict[str, Any] = json.loads(run_command("plan", str(path), "--json").stdout)["schedule"]
-    assert (found["epochs"], found["rounds"], found["accelerated"]) == (100, 6, True)
-    assert found["disagreement_left"]["by_epoch"] <= 0.2 < found["disagreement_left"]["by_round"]
+    result: dict[str, Any] = json.loads(run_command("plan", str(path), "--json").stdout)["schedule"]
+    assert (result["epochs"], result["rounds"], result["accelerated"]) == (100, 6, True)
+    assert result["disagreement_left"]["by_epoch"] <= 0.2 < result["disagreement_left"]["by_round"]
 
 
 @pytest.mark.slow

@@ -59,10 +59,10 @@ def test_every_point_is_an_ordinary_run(swept: mc.Sweep) -> None:
         run = mc.load_run(swept.folder / "runs" / point.name)
         assert run.info["algorithm"] == point.values["algorithm.name"]
         assert run.info["seeds"] == [0, 1]
-        found = mc.certify(run)
-        assert found.verdict == "kept"
-        assert swept.epsilons[point.name] == pytest.approx(found.epsilon.max())
-        assert found.epsilon.max() == pytest.approx(point.values["privacy.epsilon"])
+        result = mc.certify(run)
+        assert result.verdict == "kept"
+        assert swept.epsilons[point.name] == pytest.approx(result.epsilon.max())
+        assert result.epsilon.max() == pytest.approx(point.values["privacy.epsilon"])
     assert not swept.failures
     assert not swept.missing
 
@@ -207,7 +207,7 @@ def test_a_bar_counts_points(capsys: pytest.CaptureFixture[str]) -> None:
 
 def workers_of_ours() -> list[int]:
     """Numbers of the worker processes that this process has started."""
-    found = []
+    result = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
@@ -216,8 +216,8 @@ def workers_of_ours() -> list[int]:
             except (OSError, IndexError):
                 continue
             if parent == os.getpid() and b"sweep_worker" in words:
-                found.append(int(entry.name))
-    return found
+                result.append(int(entry.name))
+    return result
 
 
 def test_a_worker_that_is_killed_is_replaced_and_the_numbers_stay(swept: mc.Sweep, tmp_path: Path) -> None:
@@ -231,12 +231,12 @@ def test_a_worker_that_is_killed_is_replaced_and_the_numbers_stay(swept: mc.Swee
             for process in killed:
                 os.kill(process, signal.SIGKILL)
 
-    found = mc.sweep(tiny(), GRID, mc.SweepOptions(folder=tmp_path / "sweep", workers=2, on_change=watch))
+    result = mc.sweep(tiny(), GRID, mc.SweepOptions(folder=tmp_path / "sweep", workers=2, on_change=watch))
     assert killed
     assert max(most.values()) == 2
-    assert not found.failures
+    assert not result.failures
     for name in NAMES:
-        assert_same(found[name], swept[name])
+        assert_same(result[name], swept[name])
     assert workers_of_ours() == []
 
 
@@ -254,16 +254,16 @@ def test_what_kills_its_worker_every_time_is_reported_and_the_others_go_on(tmp_p
     names = [f"{own_methods}:{name}" for name in ("deadly", "deadly_once", "faulty")]
     grid = {"algorithm.name": [*names, "dp-dsgd"]}
     options = mc.SweepOptions(folder=tmp_path / "sweep", workers=1, retries=1)
-    found = mc.sweep(tiny(), grid, options)
-    reasons = {one.name.split("-")[1]: one for one in found.failures}
+    result = mc.sweep(tiny(), grid, options)
+    reasons = {one.name.split("-")[1]: one for one in result.failures}
     assert reasons["deadly"].problem == "its worker process was killed by signal 9"
     assert reasons["deadly"].attempts == 2
     said = f'"{own_methods}:faulty" could not make an algorithm: ZeroDivisionError: a fault of the method\'s own'
     assert (reasons["faulty"].problem, reasons["faulty"].attempts) == (said, 1)  # it would fail again
-    assert {run.info["algorithm"] for run in found.runs.values()} == {names[1], "dp-dsgd"}
+    assert {run.info["algorithm"] for run in result.runs.values()} == {names[1], "dp-dsgd"}
     kept = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
     assert len(kept["failures"]) == 2
-    assert {one.name for one in mc.load_sweep(tmp_path / "sweep").failures} == {one.name for one in found.failures}
+    assert {one.name for one in mc.load_sweep(tmp_path / "sweep").failures} == {one.name for one in result.failures}
 
 
 def test_a_fault_that_nobody_foresaw_is_tried_again_and_its_place_is_kept(
@@ -275,10 +275,10 @@ def test_a_fault_that_nobody_foresaw_is_tried_again_and_its_place_is_kept(
     monkeypatch.setattr("murmurcast.experiments.sweep_task.load_run", fault)
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").touch()
-    found = run_task(Task(NAMES[1], tiny().values, str(tmp_path), str(tmp_path / "run")))
-    assert isinstance(found, Failed)
-    assert (found.problem, found.again) == ("ZeroDivisionError: in run", True)
-    assert "test_sweep.py" in found.details
+    result = run_task(Task(NAMES[1], tiny().values, str(tmp_path), str(tmp_path / "run")))
+    assert isinstance(result, Failed)
+    assert (result.problem, result.again) == ("ZeroDivisionError: in run", True)
+    assert "test_sweep.py" in result.details
 
 
 @pytest.mark.slow
@@ -309,10 +309,10 @@ def test_a_task_in_a_folder_of_another_run_fails_and_leaves_it(swept: mc.Sweep, 
     experiment = with_changes(tiny(), {"privacy.epsilon": 2.0})
     folder = swept.folder / "runs" / NAMES[0]
     before = written(swept.folder)
-    told = run_task(Task("x", experiment.values, str(tmp_path), str(folder)))
-    assert isinstance(told, Failed)
-    assert "another experiment: " in told.problem
-    assert not told.again
+    stated = run_task(Task("x", experiment.values, str(tmp_path), str(folder)))
+    assert isinstance(stated, Failed)
+    assert "another experiment: " in stated.problem
+    assert not stated.again
     assert written(swept.folder) == before
 
 
@@ -330,16 +330,16 @@ def test_a_grid_may_stand_in_the_file(tmp_path: Path) -> None:
     schedule.step = {low = 0.1, high = 0.4, scale = "log"}
     """
     (tmp_path / "tiny.toml").write_text(TINY + section)
-    found = mc.sweep(tmp_path / "tiny.toml", options=mc.SweepOptions(folder=tmp_path / "sweep", workers=1))
-    assert found.axes == ("privacy.epsilon", "algorithm.name", "schedule.step")
-    assert found.drawn == ("schedule.step",)
-    assert found.data.sizes["point"] == 2
-    assert found.data.sizes["seed"] == 1
-    steps = found.data["schedule.step"].values
+    result = mc.sweep(tmp_path / "tiny.toml", options=mc.SweepOptions(folder=tmp_path / "sweep", workers=1))
+    assert result.axes == ("privacy.epsilon", "algorithm.name", "schedule.step")
+    assert result.drawn == ("schedule.step",)
+    assert result.data.sizes["point"] == 2
+    assert result.data.sizes["seed"] == 1
+    steps = result.data["schedule.step"].values
     assert ((steps >= 0.1) & (steps <= 0.4)).all()
-    for point in found.points:
-        assert f"step = {point.values['schedule.step']}" in found[point.name].experiment
-        assert "[sweep" not in found[point.name].experiment
+    for point in result.points:
+        assert f"step = {point.values['schedule.step']}" in result[point.name].experiment
+        assert "[sweep" not in result[point.name].experiment
 
 
 @pytest.mark.parametrize(

@@ -38,14 +38,14 @@ def test_values_are_toml_and_bare_words_are_strings() -> None:
 
 
 def test_bare_words_beside_tables_are_cut_at_the_right_commas() -> None:
-    found = parse_grid(['data.partition=iid,{kind="dirichlet", concentration=0.5}'])
-    assert found["data.partition"] == ("iid", {"kind": "dirichlet", "concentration": 0.5})
+    result = parse_grid(['data.partition=iid,{kind="dirichlet", concentration=0.5}'])
+    assert result["data.partition"] == ("iid", {"kind": "dirichlet", "concentration": 0.5})
 
 
 def test_all_combinations_in_the_order_given() -> None:
-    found = points({"privacy.epsilon": (1, 2), "algorithm.name": ("a", "b", "c")}, {}, None, 0)
-    assert [tuple(point.values.values()) for point in found] == [(e, n) for e in (1, 2) for n in ("a", "b", "c")]
-    assert len({point.name for point in found}) == 6
+    result = points({"privacy.epsilon": (1, 2), "algorithm.name": ("a", "b", "c")}, {}, None, 0)
+    assert [tuple(point.values.values()) for point in result] == [(e, n) for e in (1, 2) for n in ("a", "b", "c")]
+    assert len({point.name for point in result}) == 6
 
 
 def test_draws_are_the_same_for_every_method_and_the_first_stay_as_they_are() -> None:
@@ -88,15 +88,15 @@ def test_names_say_the_values_and_no_two_points_share_one() -> None:
 
 
 def test_one_point_of_every_method_comes_first() -> None:
-    found = points({"algorithm.name": ("a", "b"), "privacy.epsilon": (1, 2, 3)}, {}, None, 0)
-    assert [point.values["algorithm.name"] for point in in_turns(found)] == ["a", "b", "a", "b", "a", "b"]
-    assert sorted(in_turns(found)) == sorted(found)
+    result = points({"algorithm.name": ("a", "b"), "privacy.epsilon": (1, 2, 3)}, {}, None, 0)
+    assert [point.values["algorithm.name"] for point in in_turns(result)] == ["a", "b", "a", "b", "a", "b"]
+    assert sorted(in_turns(result)) == sorted(result)
 
 
 def test_ranges_of_the_command_line() -> None:
-    found = parse_ranges(["schedule.step=0.1:1:log", "schedule.epochs=20:30"])
-    assert found == {"schedule.step": Range(0.1, 1, "log"), "schedule.epochs": Range(20, 30)}
-    assert found["schedule.epochs"].is_whole
+    result = parse_ranges(["schedule.step=0.1:1:log", "schedule.epochs=20:30"])
+    assert result == {"schedule.step": Range(0.1, 1, "log"), "schedule.epochs": Range(20, 30)}
+    assert result["schedule.epochs"].is_whole
 
 
 @pytest.mark.parametrize("words", ["privacy.epsilon", "=1", "privacy.epsilon=", ""])
@@ -189,6 +189,6 @@ def test_channel_uses_and_travel_are_settled_at_every_point() -> None:
     base = with_changes(tiny(), {"network.topology": "ring", "network.nodes": 12, "network.gains": None})
     for uses, epochs, rounds in ((30, 10, 3), (60, 10, 6)):
         point = Point(f"uses-{uses}", {"schedule.uses": uses, "schedule.travel": 3.0})
-        found = _at(base, point, Path()).schedule
-        assert (found.epochs, found.rounds, found.uses, found.travel) == (epochs, rounds, None, None)
-        assert mc.Schedule(epochs=epochs, step=found.step).steps.sum() == pytest.approx(3.0)
+        result = _at(base, point, Path()).schedule
+        assert (result.epochs, result.rounds, result.uses, result.travel) == (epochs, rounds, None, None)
+        assert mc.Schedule(epochs=epochs, step=result.step).steps.sum() == pytest.approx(3.0)

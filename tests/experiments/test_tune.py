@@ -52,7 +52,7 @@ def tuned(text: str = TEXT, public: str | Path = "logistic", **options: Any) -> 
 
 
 @pytest.fixture(scope="module")
-def found() -> mc.Tuning:
+def outcome() -> mc.Tuning:
     return tuned()
 
 
@@ -75,10 +75,10 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_private_set_is_not_there_and_nothing_misses_it(trained: list[str]) -> None:
-    found = tuned()
+    outcome = tuned()
     assert trained == ["logistic"] * 4
-    assert found.public == "logistic"
-    assert "trained on 800 examples of logistic, judged on its test part, 200 others" in found.part
+    assert outcome.public == "logistic"
+    assert "trained on 800 examples of logistic, judged on its test part, 200 others" in outcome.part
 
 
 def test_a_private_set_by_name_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,14 +93,14 @@ def test_a_private_set_by_name_is_not_loaded(monkeypatch: pytest.MonkeyPatch) ->
     assert tuned(text, "digits").chosen.value > 0
 
 
-def test_the_best_is_chosen_and_written_with_its_origin(found: mc.Tuning) -> None:
-    values = {one.setting: one.value for one in found.tries}
-    assert found.chosen.value == max(values.values())
+def test_the_best_is_chosen_and_written_with_its_origin(outcome: mc.Tuning) -> None:
+    values = {one.setting: one.value for one in outcome.tries}
+    assert outcome.chosen.value == max(values.values())
     assert set(values) == {Setting(clip, step, 8, "sqrt") for clip in (0.5, 1.0) for step in (0.1, 1.0)}
-    new, setting = found.experiment, found.chosen.setting
+    new, setting = outcome.experiment, outcome.chosen.setting
     assert (new.privacy.clip, new.schedule.step, new.schedule.epochs) == (setting.clip, setting.step, 8)
-    assert new.privacy.settings_chosen == found.statement
-    assert found.statement == f"on public data: logistic, sha256 {found.sha256}, 4 settings tried"
+    assert new.privacy.settings_chosen == outcome.statement
+    assert outcome.statement == f"on public data: logistic, sha256 {outcome.sha256}, 4 settings tried"
     assert new.data == experiment().data
     assert (new.network, new.algorithm, new.problem) == (
         experiment().network,
@@ -109,9 +109,9 @@ def test_the_best_is_chosen_and_written_with_its_origin(found: mc.Tuning) -> Non
     )
 
 
-def test_a_value_is_that_of_a_run_on_the_public_set(found: mc.Tuning) -> None:
-    last = found.tries[-1]  # trained by a program that was compiled for another
-    assert last.setting.clip == found.tries[-2].setting.clip
+def test_a_value_is_that_of_a_run_on_the_public_set(outcome: mc.Tuning) -> None:
+    last = outcome.tries[-1]  # trained by a program that was compiled for another
+    assert last.setting.clip == outcome.tries[-2].setting.clip
     text = TEXT.replace('"private.csv"\nclasses = 3', '"logistic"').replace("step = 0.3", f"step = {last.setting.step}")
     text = text.replace('unit = "record"', f'unit = "record"\nclip = {last.setting.clip}')
     problem, algorithm = experiment(text).build()
@@ -133,7 +133,7 @@ def test_what_was_tried_is_kept_and_never_trained_again(tmp_path: Path, trained:
     assert len(list((tmp_path / "tries").glob("*.json"))) == 6
 
 
-def test_a_search_that_was_stopped_goes_on(tmp_path: Path, trained: list[str], found: mc.Tuning) -> None:
+def test_a_search_that_was_stopped_goes_on(tmp_path: Path, trained: list[str], outcome: mc.Tuning) -> None:
     def stop(done: int, *_: object) -> None:
         if done == 3:
             raise KeyboardInterrupt
@@ -144,7 +144,7 @@ def test_a_search_that_was_stopped_goes_on(tmp_path: Path, trained: list[str], f
     assert not (tmp_path / "tries" / ".lock").exists()
     again = tuned(folder=tmp_path)
     assert len(trained) == 4
-    assert again.tries == found.tries
+    assert again.tries == outcome.tries
 
 
 @pytest.mark.one_in(3)
@@ -199,8 +199,8 @@ def test_two_searches_do_not_share_a_folder(tmp_path: Path) -> None:
 
     tuned(folder=tmp_path, clips=(1.0,), steps=(0.3,), on_try=ask_as_another_process)
     assert asked
-    held = FileLock(tmp_path / "tries" / ".lock", timeout=0)
-    with held, pytest.raises(mc.Error, match="another process"):
+    kept = FileLock(tmp_path / "tries" / ".lock", timeout=0)
+    with kept, pytest.raises(mc.Error, match="another process"):
         tuned(folder=tmp_path)
 
 
@@ -211,9 +211,9 @@ METHODS = ("power-controlled", "dp-dsgd", "decor", "mped2fl", "central-dp", "noi
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_of_every_kind_can_be_tuned(name: str) -> None:
     text = TEXT.replace('name = "power-controlled"\ngradient_at = "mixed"', f'name = "{name}"')
-    found = tuned(text.replace('unit = "record"', 'unit = "node"'), clips=(1.0,))
-    assert all(math.isfinite(one.value) for one in found.tries), found.tries
-    assert found.experiment.algorithm.name == name
+    outcome = tuned(text.replace('unit = "record"', 'unit = "node"'), clips=(1.0,))
+    assert all(math.isfinite(one.value) for one in outcome.tries), outcome.tries
+    assert outcome.experiment.algorithm.name == name
 
 
 @pytest.mark.slow
@@ -221,9 +221,9 @@ def test_a_model_and_what_it_releases_first() -> None:
     text = TEXT.replace('kind = "softmax"', 'kind = "model"\nmodule = "mlp"\nloss = "cross-entropy"\ndim = 77')
     text = text.replace('unit = "record"', 'unit = "record"\ncentring = 0.02\nwhitening = 0.1')
     text = text.replace("test_fraction = 0.2", 'test_fraction = 0.2\nfeatures = ["unit-norm"]')
-    found = tuned(text, clips=(0.5,))
-    assert all(math.isfinite(one.value) and not one.refused for one in found.tries)
-    assert any("problem.dim is 77" in line for line in found.warnings)
+    outcome = tuned(text, clips=(0.5,))
+    assert all(math.isfinite(one.value) and not one.refused for one in outcome.tries)
+    assert any("problem.dim is 77" in line for line in outcome.warnings)
 
 
 def test_centring_is_released_anew_on_the_public_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,9 +249,9 @@ def test_coins_and_regression() -> None:
     coins = TEXT.replace('kind = "softmax"', 'kind = "softmax"\nbatch = 20\nsampling = "poisson"')
     assert tuned(coins, clips=(1.0,), steps=(0.3,)).chosen.value > 0
     ridge = TEXT.replace('kind = "softmax"', 'kind = "ridge"').replace("classes = 3\n", "")
-    found = tuned(ridge, "least-squares")
-    assert found.metric == "loss"
-    assert found.chosen.value == min(one.value for one in found.tries)
+    outcome = tuned(ridge, "least-squares")
+    assert outcome.metric == "loss"
+    assert outcome.chosen.value == min(one.value for one in outcome.tries)
 
 
 @pytest.mark.slow
@@ -263,35 +263,35 @@ def test_a_radio_goes_along() -> None:
 
 @pytest.mark.slow
 def test_the_whole_search_on_a_small_set() -> None:
-    found = tuned(clips=(), steps=(), seeds=1)
-    assert 12 <= len(found.tries) <= 32
-    assert found.as_in_file is not None
-    assert found.as_in_file.setting == Setting(1.0, 0.3, 8, "sqrt")
-    assert found.chosen.value >= found.as_in_file.value
-    assert {one.setting.epochs for one in found.tries} == {8, 4, 2}
-    assert {one.setting.decay for one in found.tries} == {"sqrt", "constant"}
-    assert all(math.isnan(one.spread) for one in found.tries)
+    outcome = tuned(clips=(), steps=(), seeds=1)
+    assert 12 <= len(outcome.tries) <= 32
+    assert outcome.as_in_file is not None
+    assert outcome.as_in_file.setting == Setting(1.0, 0.3, 8, "sqrt")
+    assert outcome.chosen.value >= outcome.as_in_file.value
+    assert {one.setting.epochs for one in outcome.tries} == {8, 4, 2}
+    assert {one.setting.decay for one in outcome.tries} == {"sqrt", "constant"}
+    assert all(math.isnan(one.spread) for one in outcome.tries)
 
 
-def test_the_table_has_every_try_the_best_first(found: mc.Tuning) -> None:
-    lines = str(found).splitlines()
+def test_the_table_has_every_try_the_best_first(outcome: mc.Tuning) -> None:
+    lines = str(outcome).splitlines()
     assert lines[0].split() == ["clip", "step", "decay", "epochs", "accuracy", "spread"]
-    assert len(lines) == 1 + len(found.tries)
+    assert len(lines) == 1 + len(outcome.tries)
     assert lines[1].endswith("chosen")
-    values = [float(cells[4]) for cells in found.cells]
+    values = [float(cells[4]) for cells in outcome.cells]
     assert values == sorted(values, reverse=True)
-    plain = json.loads(json.dumps(found.as_dict()))
-    assert plain["chosen"]["clip"] == found.chosen.setting.clip
-    assert plain["settings_chosen"] == found.statement
+    plain = json.loads(json.dumps(outcome.as_dict()))
+    assert plain["chosen"]["clip"] == outcome.chosen.setting.clip
+    assert plain["settings_chosen"] == outcome.statement
     assert len(plain["tries"]) == 4
 
 
 def test_a_setting_that_cannot_be_planned_is_shown_and_not_chosen() -> None:
-    found = tuned(clips=(1e-30, 1.0), steps=(0.3,))
-    refused = next(one for one in found.tries if one.setting.clip == 1e-30)
+    outcome = tuned(clips=(1e-30, 1.0), steps=(0.3,))
+    refused = next(one for one in outcome.tries if one.setting.clip == 1e-30)
     assert "clip is 1e-30" in refused.refused
-    assert found.chosen.setting.clip == 1.0
-    assert any("clip is 1e-30" in line for line in str(found).splitlines()[-1:])
+    assert outcome.chosen.setting.clip == 1.0
+    assert any("clip is 1e-30" in line for line in str(outcome).splitlines()[-1:])
     with pytest.raises(mc.Error, match="none of 1 settings can be used: clip is 1e-30"):
         tuned(clips=(1e-30,), steps=(0.3,))
 

@@ -19,26 +19,26 @@ CHANGES = changes(Setting(0.25, 187.5, 12, "constant"), STATEMENT, ScheduleSecti
 @pytest.mark.parametrize("name", example_names())
 def test_every_shipped_example_keeps_its_comments_and_other_values(name: str) -> None:
     text = example(name)
-    made = tuned_file(text, CHANGES, "--public digits")
-    assert made.comments_kept
-    before, after = tomllib.loads(text), tomllib.loads(made.text)
+    built = tuned_file(text, CHANGES, "--public digits")
+    assert built.comments_kept
+    before, after = tomllib.loads(text), tomllib.loads(built.text)
     for section, part in before.items():
         for key, value in part.items():
             assert after[section].get(key) == CHANGES.get((section, key), value), (section, key)
     for (section, key), value in CHANGES.items():
         assert after[section].get(key) == value
     comments = [line.split("#", 1)[1] for line in text.splitlines() if "#" in line]
-    assert all(comment in made.text for comment in comments)
-    assert made.text.startswith(f"{HEADER} --public digits\n")
-    assert parse(made.text.encode(), name).privacy.settings_chosen == STATEMENT
+    assert all(comment in built.text for comment in comments)
+    assert built.text.startswith(f"{HEADER} --public digits\n")
+    assert parse(built.text.encode(), name).privacy.settings_chosen == STATEMENT
 
 
 def test_values_change_where_they_stand_and_new_keys_join_their_section() -> None:
     text = "# mine\n[privacy]\nepsilon = 1.0  # in all\n  clip = 3   # long\n\n[data]\nname = 'clip = 3.csv'\n"
-    made = tuned_file(
+    built = tuned_file(
         text, {("privacy", "clip"): 0.25, ("privacy", "settings_chosen"): "x", ("schedule", "step"): 2.0}, ""
     )
-    assert made.text.splitlines()[1:] == [
+    assert built.text.splitlines()[1:] == [
         "# mine",
         "[privacy]",
         "epsilon = 1.0  # in all",
@@ -54,14 +54,14 @@ def test_values_change_where_they_stand_and_new_keys_join_their_section() -> Non
 
 
 def test_a_name_cannot_write_into_the_file() -> None:
-    made = tuned_file(example("digits"), CHANGES, "--public a\n[privacy]\nepsilon = 1000.0\r.csv")
-    assert made.comments_kept
-    assert tomllib.loads(made.text)["privacy"]["epsilon"] == 10.0
+    built = tuned_file(example("digits"), CHANGES, "--public a\n[privacy]\nepsilon = 1000.0\r.csv")
+    assert built.comments_kept
+    assert tomllib.loads(built.text)["privacy"]["epsilon"] == 10.0
 
 
 def test_a_comment_stays_in_its_column_where_there_is_room() -> None:
-    made = tuned_file("[schedule]\nstep = 2.0                  # long\n", {("schedule", "step"): 187.5}, "")
-    assert made.text.splitlines()[2] == "step = 187.5                # long"
+    built = tuned_file("[schedule]\nstep = 2.0                  # long\n", {("schedule", "step"): 187.5}, "")
+    assert built.text.splitlines()[2] == "step = 187.5                # long"
 
 
 def test_an_earlier_choice_leaves_no_second_heading() -> None:
@@ -81,16 +81,16 @@ def test_an_earlier_choice_leaves_no_second_heading() -> None:
     ],
 )
 def test_what_cannot_be_followed_is_written_anew_with_every_value(text: str) -> None:
-    made = tuned_file(text, CHANGES, "")
-    values = tomllib.loads(made.text)
+    built = tuned_file(text, CHANGES, "")
+    values = tomllib.loads(built.text)
     assert values["privacy"] == {"epsilon": 1.0, "clip": 0.25, "settings_chosen": STATEMENT}
     assert values["schedule"] == {"epochs": 12, "step": 187.5, "decay": "constant"}
 
 
 def test_it_is_said_that_comments_are_lost() -> None:
-    made = tuned_file("privacy = {epsilon = 1.0}  # in braces\n", CHANGES, "")
-    assert not made.comments_kept
-    assert "in braces" not in made.text
+    built = tuned_file("privacy = {epsilon = 1.0}  # in braces\n", CHANGES, "")
+    assert not built.comments_kept
+    assert "in braces" not in built.text
 
 
 def test_relative_paths_follow_the_file(tmp_path: Path) -> None:

@@ -16,15 +16,15 @@ TESTS = 9
 def numbered(*sizes: int) -> mc.SoftmaxRegression:
     """Record r has r as its first feature, and the test part has negative ones: each is known by its face."""
     records = sum(sizes)
-    made = mc.datasets.logistic(examples=100, features=2, classes=2, seed=3)
-    features, tests = (np.array(made.features[:count]) for count in (records, TESTS))
+    built = mc.datasets.logistic(examples=100, features=2, classes=2, seed=3)
+    features, tests = (np.array(built.features[:count]) for count in (records, TESTS))
     features[:, 0], tests[:, 0] = np.arange(records), -1 - np.arange(TESTS)
     targets = np.arange(records, dtype=np.int32) % np.int32(2)
     unseen: dict[str, Any] = {"test_features": tests, "test_targets": np.zeros(TESTS, targets.dtype)}
-    dataset = replace(made, features=features, targets=targets, **unseen)
+    dataset = replace(built, features=features, targets=targets, **unseen)
     order = np.random.default_rng(1).permutation(records)  # nodes hold what is theirs in any order
     rows = tuple(np.split(order, np.cumsum(sizes)[:-1]))
-    return mc.SoftmaxRegression(data=Partition(dataset=dataset, rule=made.partition("iid", 2).rule, rows=rows))
+    return mc.SoftmaxRegression(data=Partition(dataset=dataset, rule=built.partition("iid", 2).rule, rows=rows))
 
 
 def faces(features: object) -> list[int]:

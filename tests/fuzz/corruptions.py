@@ -40,11 +40,11 @@ def call(*arguments: object, folder: Path) -> Done:
     """The command through its entry point, after checking the form of what it says."""
     out, err = io.BytesIO(), io.BytesIO()
     shown = io.TextIOWrapper(out, encoding="utf-8")
-    told = io.TextIOWrapper(err, encoding="utf-8", errors="backslashreplace")
+    stated = io.TextIOWrapper(err, encoding="utf-8", errors="backslashreplace")
     before, sys.argv = sys.argv, ["murmurcast", *map(str, arguments)]
     code: object = None
     try:
-        with contextlib.chdir(folder), contextlib.redirect_stdout(shown), contextlib.redirect_stderr(told):
+        with contextlib.chdir(folder), contextlib.redirect_stdout(shown), contextlib.redirect_stderr(stated):
             try:
                 main()
             except SystemExit as left:
@@ -52,7 +52,7 @@ def call(*arguments: object, folder: Path) -> Done:
     finally:
         sys.argv = before
     shown.flush()
-    told.flush()
+    stated.flush()
     assert isinstance(code, int)
     return in_form(Done(code, out.getvalue().decode(), err.getvalue().decode()))
 

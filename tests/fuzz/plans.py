@@ -17,25 +17,25 @@ def require_sound(done: Done, path: Path, overrides: dict[str, str] | None = Non
         assert done.out == ""
         return
     json.loads(done.out)
-    made = experiment_files.load(path, overrides).build_plan(path.parent)
-    assert ((made.alpha > 0) & (made.alpha < 1)).all()
-    weights = made.mixing.weights
+    built = experiment_files.load(path, overrides).build_plan(path.parent)
+    assert ((built.alpha > 0) & (built.alpha < 1)).all()
+    weights = built.mixing.weights
     assert (weights.data >= 0).all()
     np.testing.assert_allclose(np.asarray(weights.sum(axis=1)).ravel(), 1.0, rtol=1e-9)
     numbers: list[Any] = [
-        made.certificate.mu,
-        made.certificate.epsilon,
-        made.epsilon_per_epoch.data,
-        made.perron,
-        made.theta,
+        built.certificate.mu,
+        built.certificate.epsilon,
+        built.epsilon_per_epoch.data,
+        built.perron,
+        built.theta,
     ]
-    numbers += [made.noise_to_step, made.objective_value, made.paper_claim.epsilon, made.sensitivity]
+    numbers += [built.noise_to_step, built.objective_value, built.paper_claim.epsilon, built.sensitivity]
     for values in numbers:
         assert not np.isnan(values).any()
         assert (np.asarray(values) >= 0).all()
-    if made.budget.target == "certificate":
-        assert (made.certificate.epsilon <= made.budget.epsilon * (1 + 1e-6)).all()
-    for line in made.warnings:
+    if built.budget.target == "certificate":
+        assert (built.certificate.epsilon <= built.budget.epsilon * (1 + 1e-6)).all()
+    for line in built.warnings:
         assert "nan" not in line.split()
 
 

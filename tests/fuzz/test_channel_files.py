@@ -37,21 +37,21 @@ WHOLE = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("channels")
+    built = tmp_path_factory.mktemp("channels")
     for name, content in WHOLE.items():
-        (made / name).write_bytes(content)
-    return made
+        (built / name).write_bytes(content)
+    return built
 
 
 def require_channel_or_refusal(path: Path, content: bytes) -> None:
     with replaced(path, content):
         try:
-            found = read_channel(path)
+            result = read_channel(path)
         except Error:  # which has a hint, by construction
             return
-        assert isinstance(found, ChannelTrace)
-        assert np.isfinite(found.gains).all()
-        assert not found.gains.flags.writeable
+        assert isinstance(result, ChannelTrace)
+        assert np.isfinite(result.gains).all()
+        assert not result.gains.flags.writeable
 
 
 @pytest.mark.parametrize("name", WHOLE)

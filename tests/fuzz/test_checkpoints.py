@@ -45,10 +45,10 @@ class Stopped(Exception):  # noqa: N818
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An experiment, a whole run of it, and one that was cut short."""
-    made = tmp_path_factory.mktemp("cut")
-    (made / "my.toml").write_text(EXPERIMENT)
-    assert call("run", "my.toml", "--json", "--out", "whole", folder=made).code == 0
-    experiment = experiment_files.load(made / "my.toml")
+    built = tmp_path_factory.mktemp("cut")
+    (built / "my.toml").write_text(EXPERIMENT)
+    assert call("run", "my.toml", "--json", "--out", "whole", folder=built).code == 0
+    experiment = experiment_files.load(built / "my.toml")
     problem = experiment.build_problem(3)
     algorithm = experiment.build_algorithm(experiment.build_plan(problem=problem))
 
@@ -57,11 +57,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if done == 4:
             raise Stopped
 
-    options = runs.RunOptions(folder=made / "cut", checkpoint_every=3, on_progress=stop)
+    options = runs.RunOptions(folder=built / "cut", checkpoint_every=3, on_progress=stop)
     with pytest.raises(Stopped):
         runs.run(algorithm, problem, seeds=(4, 9), options=options)
-    (made / "cut" / results.EXPERIMENT).write_text(experiment.as_toml())
-    return made
+    (built / "cut" / results.EXPERIMENT).write_text(experiment.as_toml())
+    return built
 
 
 def require_same_or_refused(folder: Path, name: str, content: bytes, *, refused: bool = False) -> None:
@@ -109,7 +109,7 @@ def test_a_checkpoint_written_anew_is_refused(folder: Path, data: st.DataObject)
         parts[name] = as_npy(np.array(json.dumps(head)))
     else:
         changed = st.sampled_from([array[..., :0], array + 1, array[::-1] * 2, array.astype(np.float16), bomb()])
-        parts[name] = data.draw(changed.map(lambda found: as_npy(found, pickled=True)) | npy())
+        parts[name] = data.draw(changed.map(lambda outcome: as_npy(outcome, pickled=True)) | npy())
     require_same_or_refused(folder, results.CHECKPOINT, npz(**parts), refused=True)
 
 
@@ -131,12 +131,12 @@ def test_something_else_in_its_place(folder: Path, name: str, kind: str) -> None
 @given(content=st.binary(max_size=60) | st.just(b"[" * 50_000) | st.sampled_from([b"{}", b"[]", b'{"made_by": 3}']))
 @fuzz(30)
 def test_only_a_reproduction_is_replaced(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    made = tmp_path_factory.mktemp("reproduction")
-    (made / writing.MARK).write_bytes(content)
+    built = tmp_path_factory.mktemp("reproduction")
+    (built / writing.MARK).write_bytes(content)
     with pytest.raises(Error, match="something else"):
-        require_replaceable(made)
-    assert call("reproduce", "--out", made, folder=made).code == 2
-    assert (made / writing.MARK).read_bytes() == content
+        require_replaceable(built)
+    assert call("reproduce", "--out", built, folder=built).code == 2
+    assert (built / writing.MARK).read_bytes() == content
 
 
 @pytest.mark.parametrize("kind", ["folder", "dangling", "loop", "pipe", "device"])
@@ -171,8 +171,8 @@ def test_control_characters_do_not_reach_a_terminal(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(experiment_files.__file__).parents[2])}
     done = subprocess.run(command, cwd=tmp_path, env=environment, stderr=theirs, stdout=subprocess.PIPE, check=False)
     os.close(theirs)
-    told = os.read(ours, 100_000).decode()
+    stated = os.read(ours, 100_000).decode()
     os.close(ours)
     assert done.returncode == 2
-    assert all(char.isprintable() or char in "\r\n" for char in told), ascii(told)
-    assert [line.split(": ")[0] for line in told.splitlines()] == ["error", "hint"]
+    assert all(char.isprintable() or char in "\r\n" for char in stated), ascii(stated)
+    assert [line.split(": ")[0] for line in stated.splitlines()] == ["error", "hint"]

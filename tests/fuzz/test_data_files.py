@@ -68,11 +68,11 @@ WHOLE = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("data")
+    built = tmp_path_factory.mktemp("data")
     for name, content in WHOLE.items():
-        (made / name).write_bytes(content)
-        (made / f"{name}.toml").write_text(EXPERIMENT.format(name=name))
-    return made
+        (built / name).write_bytes(content)
+        (built / f"{name}.toml").write_text(EXPERIMENT.format(name=name))
+    return built
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -172,10 +172,10 @@ def test_labels_reach_neither_terminal_nor_figure_as_commands(tmp_path: Path) ->
 def test_any_idx_file(data: st.DataObject, zipped: bool) -> None:
     array = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
     try:
-        found = parse_idx(data.draw(spoilt(written_idx(array, zipped=zipped))))
+        result = parse_idx(data.draw(spoilt(written_idx(array, zipped=zipped))))
     except ValueError:
         return
-    assert found.dtype == np.uint8
+    assert result.dtype == np.uint8
 
 
 IMAGES = sources.Images(
@@ -190,14 +190,14 @@ NAMES = [f"{name}.gz" if place == 0 else name for place, name in enumerate(sourc
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small MNIST: its four files in a folder, and its arrays in the cache."""
-    made = tmp_path_factory.mktemp("images")
-    (made / "own").mkdir()
+    built = tmp_path_factory.mktemp("images")
+    (built / "own").mkdir()
     for place, (name, array) in enumerate(zip(NAMES, IMAGES, strict=True)):
-        (made / "own" / name).write_bytes(written_idx(array, zipped=place == 0))
-    (made / "cache").mkdir()
-    np.savez(made / "cache" / "mnist.npz", **IMAGES._asdict())
-    (made / "my.toml").write_text(EXPERIMENT.format(name="mnist").replace("classes = 2\n", ""))
-    return made
+        (built / "own" / name).write_bytes(written_idx(array, zipped=place == 0))
+    (built / "cache").mkdir()
+    np.savez(built / "cache" / "mnist.npz", **IMAGES._asdict())
+    (built / "my.toml").write_text(EXPERIMENT.format(name="mnist").replace("classes = 2\n", ""))
+    return built
 
 
 @pytest.fixture
@@ -215,8 +215,8 @@ def require_these_images(code: int) -> None:
     """Whatever a source held, what is used is what was published."""
     if code:
         return
-    for found, expected in zip(sources.obtain(sources.MNIST), IMAGES, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for result, expected in zip(sources.obtain(sources.MNIST), IMAGES, strict=True):
+        np.testing.assert_array_equal(result, expected)
 
 
 @given(data=st.data())

@@ -43,18 +43,18 @@ SHAPES: list[dict[str, dict[str, Any]]] = [
 
 
 def joined(shape: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    made = {section: dict(keys) for section, keys in WHOLE.items()}
+    built = {section: dict(keys) for section, keys in WHOLE.items()}
     for section, keys in shape.items():
-        own = {} if section == "network" and "topology" in keys else made.get(section, {})
-        made[section] = own | keys
-    return made
+        own = {} if section == "network" and "topology" in keys else built.get(section, {})
+        built[section] = own | keys
+    return built
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("experiments")
-    (made / "my.toml").write_text(tomli_w.dumps(WHOLE))
-    return made
+    built = tmp_path_factory.mktemp("experiments")
+    (built / "my.toml").write_text(tomli_w.dumps(WHOLE))
+    return built
 
 
 def test_all_shapes_are_plans(folder: Path) -> None:

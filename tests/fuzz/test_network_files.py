@@ -51,13 +51,13 @@ FORMATS = {"csr": csr_array, "csc": csc_array, "coo": coo_array, "bsr": bsr_arra
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("networks")
+    built = tmp_path_factory.mktemp("networks")
     for name, content in WHOLE.items():
-        (made / name).write_bytes(content)
+        (built / name).write_bytes(content)
         model = '\ngain = {kind = "rayleigh"}' if name == "links.csv" else ""
         text = f'[network]\nfile = "{name}"{model}\n[privacy]\nepsilon = 2.0\n[schedule]\nepochs = 5\n'
-        (made / f"{name}.toml").write_text(text)
-    return made
+        (built / f"{name}.toml").write_text(text)
+    return built
 
 
 @pytest.mark.parametrize("name", WHOLE)

@@ -43,13 +43,13 @@ TEXT = "[notes]\nunit = 'node'\n"  # of a run made in Python: there is no plan t
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made, problem = tmp_path_factory.mktemp("runs"), quadratic()
+    built, problem = tmp_path_factory.mktemp("runs"), quadratic()
     ours = mc.power_controlled(make_plan(problem))
-    mc.run(ours, problem, seeds=(3, 8), options=mc.RunOptions(name="ours", folder=made / "ours", experiment=TEXT))
-    mc.run(mc.mped2fl(make_plan(problem)), problem, options=mc.RunOptions(name="rival", folder=made / "rival"))
-    (made / "whole").mkdir()
-    shutil.copytree(made / "ours", made / "whole" / "ours")
-    return made
+    mc.run(ours, problem, seeds=(3, 8), options=mc.RunOptions(name="ours", folder=built / "ours", experiment=TEXT))
+    mc.run(mc.mped2fl(make_plan(problem)), problem, options=mc.RunOptions(name="rival", folder=built / "rival"))
+    (built / "whole").mkdir()
+    shutil.copytree(built / "ours", built / "whole" / "ours")
+    return built
 
 
 def restored(folder: Path) -> None:
@@ -71,7 +71,7 @@ def outcomes(folder: Path) -> list[Done]:
 @pytest.fixture(scope="module")
 def true(folder: Path) -> list[Done]:
     done = outcomes(folder)
-    assert [found.code for found in done] == [0, 0, 0]
+    assert [outcome.code for outcome in done] == [0, 0, 0]
     return done
 
 
@@ -81,11 +81,11 @@ def require_true_or_caught(folder: Path, true: list[Done]) -> None:
         return
     certified = outcomes(folder)[0]
     if certified.code == 0:
-        found, expected = json.loads(certified.out), json.loads(true[0].out)
-        if found["verdict"] == "kept":
-            np.testing.assert_allclose(found["mu"], expected["mu"], rtol=3e-9)
-            np.testing.assert_allclose(found["epsilon"], expected["epsilon"], rtol=3e-9)
-            assert [found[key] for key in ("unit", "delta", "tier")] == [
+        outcome, expected = json.loads(certified.out), json.loads(true[0].out)
+        if outcome["verdict"] == "kept":
+            np.testing.assert_allclose(outcome["mu"], expected["mu"], rtol=3e-9)
+            np.testing.assert_allclose(outcome["epsilon"], expected["epsilon"], rtol=3e-9)
+            assert [outcome[key] for key in ("unit", "delta", "tier")] == [
                 expected[key] for key in ("unit", "delta", "tier")
             ]
 
@@ -98,21 +98,21 @@ def test_any_accident_is_noticed(folder: Path, true: list[Done], name: str, data
     whole = (folder / "ours" / name).read_bytes()
     content = data.draw(spoilt(whole))
     with replaced(folder / "ours" / name, content):
-        found = outcomes(folder)
+        outcome = outcomes(folder)
     if content == whole:
         return
-    if name == results.RUN and found[0].code == 0:  # only what JSON does not count was changed
-        assert found == true
+    if name == results.RUN and outcome[0].code == 0:  # only what JSON does not count was changed
+        assert outcome == true
     else:
-        assert [done.code for done in found] == [1, 2, 2]
+        assert [done.code for done in outcome] == [1, 2, 2]
 
 
 @pytest.mark.slow
 @given(seed=st.randoms(use_true_random=False), indent=st.sampled_from([None, 0, 7]))
 @fuzz(3)
 def test_order_and_space_in_run_json_change_nothing(folder: Path, true: list[Done], seed: Any, indent: Any) -> None:
-    told = json.loads((folder / "ours" / results.RUN).read_text())
-    items = list(told.items())
+    stated = json.loads((folder / "ours" / results.RUN).read_text())
+    items = list(stated.items())
     seed.shuffle(items)
     with replaced(folder / "ours" / results.RUN, json.dumps(dict(items), indent=indent).encode()):
         assert outcomes(folder)[:2] == true[:2]
@@ -144,10 +144,10 @@ def edited(data: st.DataObject, info: dict[str, Any]) -> dict[str, Any]:
 @given(data=st.data())
 @fuzz(15)
 def test_a_run_json_forged(folder: Path, true: list[Done], data: st.DataObject) -> None:
-    told = json.loads((folder / "ours" / results.RUN).read_text())
-    info = edited(data, {key: value for key, value in told.items() if key not in ("format", "sha256")})
+    stated = json.loads((folder / "ours" / results.RUN).read_text())
+    info = edited(data, {key: value for key, value in stated.items() if key not in ("format", "sha256")})
     with replaced(folder / "ours" / results.RUN, b""):
-        (folder / "ours" / results.RUN).write_text(json.dumps(told))
+        (folder / "ours" / results.RUN).write_text(json.dumps(stated))
         hashed_anew(folder / "ours", info)
         require_true_or_caught(folder, true)
 
@@ -163,23 +163,25 @@ def forged(run: Path, name: str, content: bytes) -> Iterator[None]:
 def spoilt_variable(data: st.DataObject, dataset: xr.Dataset) -> xr.Dataset:
     """One variable or attribute with other numbers, another type, shape or name; or in another order."""
     name = data.draw(st.sampled_from([str(name) for name in dataset.variables]))
-    found = dataset[name]
-    values = np.array(found)
+    outcome = dataset[name]
+    values = np.array(outcome)
     what = data.draw(st.sampled_from(["number", "all", "type", "drop", "reverse", "cut", "attribute", "turn"]))
     if what == "number":
         values = values.astype(np.float64)
         values.flat[data.draw(st.integers(0, values.size - 1))] = data.draw(FLOATS)
-        return dataset.assign({name: (found.dims, values)})
+        return dataset.assign({name: (outcome.dims, values)})
     if what == "all":
-        return dataset.assign({name: (found.dims, np.full(values.shape, data.draw(FLOATS)))})
+        return dataset.assign({name: (outcome.dims, np.full(values.shape, data.draw(FLOATS)))})
     if what == "type":
-        return dataset.assign({name: (found.dims, values.astype(data.draw(st.sampled_from(["U9", "f2", "i8", "?"]))))})
+        return dataset.assign(
+            {name: (outcome.dims, values.astype(data.draw(st.sampled_from(["U9", "f2", "i8", "?"]))))}
+        )
     if what == "drop":
         return dataset.drop_vars(name)
     if what == "reverse":
-        return dataset.assign({name: (found.dims, values[::-1].copy())})
-    if what in ("cut", "turn") and found.dims:
-        dim = data.draw(st.sampled_from(list(found.dims)))
+        return dataset.assign({name: (outcome.dims, values[::-1].copy())})
+    if what in ("cut", "turn") and outcome.dims:
+        dim = data.draw(st.sampled_from(list(outcome.dims)))
         part = slice(None, None, -1) if what == "turn" else slice(0, data.draw(st.integers(0, 2)))
         return dataset.isel({dim: part})
     values_of = st.sampled_from(["", "x\x1b", 0, -1, 2**40, np.nan, np.inf, 1e308, [1.0, 2.0]])
@@ -221,9 +223,9 @@ def test_pickles_are_not_opened(folder: Path, true: list[Done]) -> None:
 @pytest.mark.parametrize("name", ["\x1b[31mred\x07", "[/bold][red]", "$\\frac{", "_hidden", "a\nb", "\udcff", ""])
 def test_names_are_shown_and_not_obeyed(folder: Path, true: list[Done], name: str) -> None:
     del true
-    told = json.loads((folder / "ours" / results.RUN).read_text())
-    info = {key: value for key, value in told.items() if key not in ("format", "sha256")} | {"name": name}
-    with replaced(folder / "ours" / results.RUN, json.dumps(told).encode()):
+    stated = json.loads((folder / "ours" / results.RUN).read_text())
+    info = {key: value for key, value in stated.items() if key not in ("format", "sha256")} | {"name": name}
+    with replaced(folder / "ours" / results.RUN, json.dumps(stated).encode()):
         hashed_anew(folder / "ours", info)
         assert call("compare", "ours", "rival", "--figure", "courses.svg", folder=folder).code == 0
         assert call("report", "ours", "rival", "-o", "names.html", folder=folder).code == 0

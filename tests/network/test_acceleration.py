@@ -27,19 +27,19 @@ def polynomial(weights: csr_array, leading: np.ndarray) -> np.ndarray:
 
 
 def test_modes_are_all_eigenvalues_but_one() -> None:
-    found = disagreements(of_a_ring(9))
+    result = disagreements(of_a_ring(9))
     expected = [(1 + 2 * np.cos(2 * np.pi * k / 9)) / 3 for k in range(1, 9)]
-    np.testing.assert_allclose(np.sort(found.real), np.sort(expected), atol=1e-12)
-    np.testing.assert_allclose(found.imag, 0, atol=1e-12)
+    np.testing.assert_allclose(np.sort(result.real), np.sort(expected), atol=1e-12)
+    np.testing.assert_allclose(result.imag, 0, atol=1e-12)
 
 
 @pytest.mark.parametrize("rounds", [2, 3, 7, 20])
 def test_what_is_left_is_one_over_chebyshevs_polynomial(rounds: int) -> None:
     modes = disagreements(of_a_ring(20))
     radius = float(np.abs(modes).max())
-    found = left_after(modes, leads(modes, rounds))
-    assert found == pytest.approx(1 / eval_chebyt(rounds, 1 / radius), rel=1e-9)
-    assert found < plainly_left_after(modes, rounds) == pytest.approx(radius**rounds)
+    result = left_after(modes, leads(modes, rounds))
+    assert result == pytest.approx(1 / eval_chebyt(rounds, 1 / radius), rel=1e-9)
+    assert result < plainly_left_after(modes, rounds) == pytest.approx(radius**rounds)
 
 
 def test_one_round_is_a_plain_one() -> None:
@@ -53,18 +53,18 @@ def test_rows_sum_to_one_and_pi_stays_on_asymmetric_weights(seed: int) -> None:
     network = asymmetric_network(seed, 8)
     weights = mixing(network, np.linspace(0.2, 0.8, 8), network.max_degree + 1).weights
     modes = disagreements(weights)
-    made = polynomial(weights, leads(modes, 6))
-    np.testing.assert_allclose(made.sum(axis=1), 1, atol=1e-12)
+    built = polynomial(weights, leads(modes, 6))
+    np.testing.assert_allclose(built.sum(axis=1), 1, atol=1e-12)
     pi = perron(weights)
-    np.testing.assert_allclose(pi @ made, pi, atol=1e-12)
-    largest = np.abs(np.linalg.eigvals(made - np.outer(np.ones(8), pi))).max()
+    np.testing.assert_allclose(pi @ built, pi, atol=1e-12)
+    largest = np.abs(np.linalg.eigvals(built - np.outer(np.ones(8), pi))).max()
     assert left_after(modes, leads(modes, 6)) == pytest.approx(largest, rel=1e-6)
 
 
 def test_every_lead_lies_between_one_and_two() -> None:
     for nodes in (3, 40, 200):
-        found = leads(disagreements(of_a_ring(nodes)), 60)
-        assert ((found >= 1) & (found <= 2)).all()
+        result = leads(disagreements(of_a_ring(nodes)), 60)
+        assert ((result >= 1) & (result <= 2)).all()
 
 
 def test_too_many_nodes_are_refused_with_a_way_out() -> None:

@@ -21,15 +21,15 @@ def ring(nodes: int, decades: float = 0.5) -> mc.Network:
     return mc.Network(gains=gains)
 
 
-def require_balanced(network: mc.Network, made: BalancedMixing) -> None:
-    weights: FloatArray = made.weights.toarray()
+def require_balanced(network: mc.Network, built: BalancedMixing) -> None:
+    weights: FloatArray = built.weights.toarray()
     np.testing.assert_allclose(weights.sum(axis=0), 1, rtol=0, atol=1e-12)
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=0, atol=1e-12)
     assert (weights >= 0).all()
-    scaled = made.receiver_scale[:, None] * network.gains.toarray().T * made.amplitude
+    scaled = built.receiver_scale[:, None] * network.gains.toarray().T * built.amplitude
     np.testing.assert_allclose(weights - np.diag(np.diag(weights)), scaled, rtol=1e-12, atol=0)
-    np.testing.assert_allclose(np.diag(weights), 1 - network.degree / made.normaliser, rtol=1e-12)
-    assert made.amplitude.max() == pytest.approx(1.0, rel=1e-12)
+    np.testing.assert_allclose(np.diag(weights), 1 - network.degree / built.normaliser, rtol=1e-12)
+    assert built.amplitude.max() == pytest.approx(1.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -65,10 +65,10 @@ def test_they_do_not_depend_on_how_fast_they_were_found(monkeypatch: pytest.Monk
 
 def test_a_larger_normaliser_keeps_more_of_the_own_model() -> None:
     network = asymmetric_network(2, 6)
-    made = balanced_mixing(network, 20)
-    require_balanced(network, made)
-    assert made.normaliser == 20
-    assert (made.weights.diagonal() > balanced_mixing(network).weights.diagonal()).all()
+    built = balanced_mixing(network, 20)
+    require_balanced(network, built)
+    assert built.normaliser == 20
+    assert (built.weights.diagonal() > balanced_mixing(network).weights.diagonal()).all()
 
 
 def test_relabelling_nodes_relabels_weights() -> None:
@@ -80,9 +80,9 @@ def test_relabelling_nodes_relabels_weights() -> None:
 
 def test_equal_gains_make_the_plain_weights() -> None:
     graph = nx.random_regular_graph(4, 30, seed=1)
-    made = balanced_mixing(mc.Network(gains=nx.to_numpy_array(graph)))
-    np.testing.assert_allclose(made.weights.toarray(), (nx.to_numpy_array(graph) + np.eye(30)) / 5, rtol=0, atol=1e-14)
-    assert made.rounds == 1
+    built = balanced_mixing(mc.Network(gains=nx.to_numpy_array(graph)))
+    np.testing.assert_allclose(built.weights.toarray(), (nx.to_numpy_array(graph) + np.eye(30)) / 5, rtol=0, atol=1e-14)
+    assert built.rounds == 1
 
 
 def test_one_way_links_are_refused() -> None:

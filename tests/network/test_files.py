@@ -13,8 +13,8 @@ from murmurcast.network.graph import Network
 GAINS = np.array([[0, 0.9, 0], [0.5, 0, 0.7], [0, 0.8, 0]])
 
 
-def dense(found: object) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    return Network(gains=found).gains.toarray()  # type: ignore[arg-type]
+def dense(result: object) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return Network(gains=result).gains.toarray()  # type: ignore[arg-type]
 
 
 def test_every_format_gives_the_same_matrix(tmp_path: Path) -> None:
@@ -30,10 +30,10 @@ def test_every_format_gives_the_same_matrix(tmp_path: Path) -> None:
 
 def test_edge_list_without_gains(tmp_path: Path) -> None:
     (tmp_path / "links.csv").write_text("Sender, Receiver\n0,1\n1,2\n")
-    found = read_gains(tmp_path / "links.csv")
-    assert isinstance(found, EdgeList)
-    assert found.nodes == 3
-    assert found.links.tolist() == [[0, 1], [1, 2]]
+    result = read_gains(tmp_path / "links.csv")
+    assert isinstance(result, EdgeList)
+    assert result.nodes == 3
+    assert result.links.tolist() == [[0, 1], [1, 2]]
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ def draw(model: GainModel, distance: float = 1.0) -> np.ndarray[tuple[int], np.d
 
 
 def test_uniform_stays_within_its_ends() -> None:
-    found = draw(Uniform(low=0.2, high=0.9))
-    assert 0.2 <= found.min() < 0.201
-    assert 0.899 < found.max() <= 0.9
-    assert found.mean() == pytest.approx(0.55, abs=0.002)
+    result = draw(Uniform(low=0.2, high=0.9))
+    assert 0.2 <= result.min() < 0.201
+    assert 0.899 < result.max() <= 0.9
+    assert result.mean() == pytest.approx(0.55, abs=0.002)
 
 
 @pytest.mark.parametrize("model", [Rayleigh(rms=0.7), Rician(rms=0.7, k_factor_db=3.0)])

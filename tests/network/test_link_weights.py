@@ -38,8 +38,8 @@ def test_written_out(seed: int) -> None:
     links, degree = degrees(network)
     plain = links / (degree.max() + 1)
     larger = links / (1 + np.maximum(degree[:, None], degree))
-    for found, wanted in ((max_degree_weights(network), plain), (metropolis_weights(network), larger)):
-        dense = found.toarray()
+    for result, wanted in ((max_degree_weights(network), plain), (metropolis_weights(network), larger)):
+        dense = result.toarray()
         np.testing.assert_allclose(dense, wanted + np.diag(1 - wanted.sum(axis=1)), rtol=0, atol=1e-15)
         np.testing.assert_allclose(dense.sum(axis=0), 1, atol=1e-14)
         assert (np.diag(dense) > 0).all()
@@ -48,10 +48,10 @@ def test_written_out(seed: int) -> None:
 def test_senders_share_their_mass_out_over_one_way_links() -> None:
     network = one_way()
     links, hear = degrees(network)
-    found = out_degree_weights(network).toarray()
-    np.testing.assert_allclose(found.sum(axis=0), 1, atol=1e-15)
-    np.testing.assert_allclose(found, links.T / (1 + hear) + np.diag(1 / (1 + hear)), atol=1e-15)
-    assert not np.allclose(found.sum(axis=1), 1)
+    result = out_degree_weights(network).toarray()
+    np.testing.assert_allclose(result.sum(axis=0), 1, atol=1e-15)
+    np.testing.assert_allclose(result, links.T / (1 + hear) + np.diag(1 / (1 + hear)), atol=1e-15)
+    assert not np.allclose(result.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -64,9 +64,9 @@ def test_gains_of_rank_one_make_some_weights_over_the_air(seed: int, weights_of:
     if factors is None:
         assert weights_of is metropolis_weights
         return
-    made = factors.receiver_scale[:, None] * network.gains.toarray().T * factors.amplitude
-    links = made > 0
-    np.testing.assert_allclose(made[links], wanted.toarray()[links], rtol=1e-9)
+    built = factors.receiver_scale[:, None] * network.gains.toarray().T * factors.amplitude
+    links = built > 0
+    np.testing.assert_allclose(built[links], wanted.toarray()[links], rtol=1e-9)
     assert factors.amplitude.max() == pytest.approx(1.0)
 
 

@@ -96,8 +96,8 @@ def test_a_reciprocal_draw_belongs_to_its_pair_and_its_distance() -> None:
     network = mc.Network.from_links(4, links, gain=model, positions=spots)
     for i, j in links:
         metres = float(np.linalg.norm(spots[i] - spots[j]))
-        for found in (network.gains[i, j], network.gains[j, i]):
-            assert -20 * np.log10(found) == pytest.approx(float(model.loss_db(np.array(metres), CARRIER)))
+        for result in (network.gains[i, j], network.gains[j, i]):
+            assert -20 * np.log10(result) == pytest.approx(float(model.loss_db(np.array(metres), CARRIER)))
 
 
 def test_models_that_are_not_reciprocal_draw_as_they_did() -> None:

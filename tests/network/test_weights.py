@@ -20,23 +20,23 @@ def split(network: Network, seed: int) -> np.ndarray[tuple[int], np.dtype[np.flo
 
 def test_weights_by_hand() -> None:
     network = Network(gains=[[0, 0.5, 0.2], [0.4, 0, 0], [0.8, 0, 0]], power=[1.0, 4.0, 0.25])
-    made = mixing(network, np.array([0.25, 0.25, 1.0]), 3)
+    built = mixing(network, np.array([0.25, 0.25, 1.0]), 3)
     # What arrives: at 0 from 1: 0.4 x 1, from 2: 0.8 x 0.5; at 1 from 0: 0.5 x 0.5; at 2 from 0: 0.2 x 0.5.
-    np.testing.assert_allclose(made.compensation, [0.4, 0.25, 0.1])
+    np.testing.assert_allclose(built.compensation, [0.4, 0.25, 0.1])
     expected = [[1 / 3, 1 / 3, 1 / 3], [1 / 3, 2 / 3, 0], [1 / 3, 0, 2 / 3]]
-    np.testing.assert_allclose(made.weights.toarray(), expected)
+    np.testing.assert_allclose(built.weights.toarray(), expected)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rows_sum_to_one_and_signal_form_equals_matrix_form(seed: int) -> None:
     network = asymmetric_network(seed)
     alpha = split(network, seed)
-    made = mixing(network, alpha, network.max_degree + 1)
-    np.testing.assert_allclose(made.weights.sum(axis=1), 1, rtol=0, atol=1e-12)
-    assert made.weights.toarray().min() >= 0
+    built = mixing(network, alpha, network.max_degree + 1)
+    np.testing.assert_allclose(built.weights.sum(axis=1), 1, rtol=0, atol=1e-12)
+    assert built.weights.toarray().min() >= 0
     said = np.random.default_rng(seed).normal(size=(network.nodes, 11))
-    signal = mix_signals(network, alpha, made.normaliser, said)
-    np.testing.assert_allclose(signal, made.weights @ said, rtol=0, atol=1e-12)
+    signal = mix_signals(network, alpha, built.normaliser, said)
+    np.testing.assert_allclose(signal, built.weights @ said, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -147,11 +147,11 @@ def test_plans_at_the_ends_are_numbers_or_errors(quiet: float, clip: float) -> N
     for budget in (mc.Budget(epsilon=1e30, target="per-epoch"), mc.Budget(epsilon=1e-3), mc.Budget(epsilon=1e4)):
         try:
             plan = mc.plan(network, problem, budget, mc.Schedule(epochs=5, noise_to_step=quiet))
-            found = (plan.certificate.mu, plan.certificate.epsilon, plan.collusion().single_mu, plan.linear((0,)))
+            outcome = (plan.certificate.mu, plan.certificate.epsilon, plan.collusion().single_mu, plan.linear((0,)))
         except mc.Error as refusal:
             assert refusal.hint  # noqa: PT017 - either way is fine, an infinity is not
             continue
-        for numbers in found:
+        for numbers in outcome:
             assert np.isfinite(numbers).all()
         assert (plan.certificate.mu > 0).all()
 

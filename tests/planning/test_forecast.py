@@ -60,9 +60,9 @@ def test_plan_warns_in_python_and_a_total_budget_needs_no_warning(monkeypatch: p
     monkeypatch.setattr(forecast, "_SMALL", 0)
     monkeypatch.setattr(forecast, "_WORTH_TELLING", 0.0)
     network, schedule = plain(400), Schedule(epochs=10, noise_to_step=1e4)
-    with pytest.warns(LongWork) as told:
+    with pytest.warns(LongWork) as stated:
         solve.plan(network, ClippedGradients(), PER_EPOCH, schedule)
-    assert told[0].filename == __file__  # it points at who asked for the plan
+    assert stated[0].filename == __file__  # it points at who asked for the plan
     solve.plan(network, ClippedGradients(), Budget(epsilon=1.0), Schedule(epochs=10))  # a warning would be an error
 
 

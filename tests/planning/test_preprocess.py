@@ -33,23 +33,23 @@ def test_mu_is_shared_out_and_the_whole_is_the_budgets() -> None:
     whole = float(mc.gaussian.mu(1.0, 1e-5))
     assert of.first_releases == pytest.approx({"centring": whole * 0.02**0.5, "whitening": whole * 0.1**0.5})
     assert of.spent_before == pytest.approx(whole * 0.12**0.5)
-    made, plain = planned(of, mc.preprocess(data, of)), planned(budget(centring=0.0, whitening=0.0), data)
-    np.testing.assert_allclose(made.certificate.mu, whole, rtol=1e-9)
-    np.testing.assert_allclose(made.certificate.epsilon, 1.0, rtol=1e-9)
+    built, plain = planned(of, mc.preprocess(data, of)), planned(budget(centring=0.0, whitening=0.0), data)
+    np.testing.assert_allclose(built.certificate.mu, whole, rtol=1e-9)
+    np.testing.assert_allclose(built.certificate.epsilon, 1.0, rtol=1e-9)
     # mu_train^2 = 0.88 mu^2, so noise is 1/sqrt(0.88) as large.
-    np.testing.assert_allclose(made.noise_to_step, plain.noise_to_step / 0.88**0.5, rtol=1e-9)
-    assert (made.mu_until(2) < whole).all()
-    assert (made.mu_until(2) > of.spent_before).all()
-    np.testing.assert_allclose(made.mu_until(5), whole, rtol=1e-9)
+    np.testing.assert_allclose(built.noise_to_step, plain.noise_to_step / 0.88**0.5, rtol=1e-9)
+    assert (built.mu_until(2) < whole).all()
+    assert (built.mu_until(2) > of.spent_before).all()
+    np.testing.assert_allclose(built.mu_until(5), whole, rtol=1e-9)
 
 
 def test_a_given_noise_leaves_less_of_the_split() -> None:
     of, data = budget(epsilon=30.0), shared()
-    made = planned(of, mc.preprocess(data, of), noise_to_step=0.1)
-    np.testing.assert_allclose(made.certificate.epsilon.max(), 30.0, rtol=1e-6)
+    built = planned(of, mc.preprocess(data, of), noise_to_step=0.1)
+    np.testing.assert_allclose(built.certificate.epsilon.max(), 30.0, rtol=1e-6)
     plain = planned(budget(epsilon=30.0, centring=0.0, whitening=0.0), data, noise_to_step=0.1)
-    assert (made.alpha <= plain.alpha).all()
-    assert made.alpha.sum() < plain.alpha.sum()
+    assert (built.alpha <= plain.alpha).all()
+    assert built.alpha.sum() < plain.alpha.sum()
 
 
 def test_the_epsilon_that_would_work_works() -> None:
@@ -94,15 +94,15 @@ def test_shares_that_make_no_sense_are_refused(options: dict[str, Any], match: s
 
 def test_a_plan_without_data_knows_its_shares() -> None:
     facts = mc.ClippedGradients(clip=0.5, examples_per_node=30)
-    made = mc.plan(asymmetric_network(3, 4), facts, budget(), mc.Schedule(epochs=5))
-    np.testing.assert_allclose(made.certificate.epsilon, 1.0, rtol=1e-9)
+    built = mc.plan(asymmetric_network(3, 4), facts, budget(), mc.Schedule(epochs=5))
+    np.testing.assert_allclose(built.certificate.epsilon, 1.0, rtol=1e-9)
 
 
 def test_data_and_budget_belong_together() -> None:
     of, data = budget(), shared()
     require_preprocessed(mc.preprocess(data, of), of)
     require_preprocessed(data, budget(centring=0.0, whitening=0.0))
-    for held, counted, match in (
+    for kept, counted, match in (
         (data, of, "released nothing before training, and the budget counts centring and whitening"),
         (mc.preprocess(data, of), budget(whitening=0.0), "released centring and whitening"),
         (mc.preprocess(data, of), budget(centring=0.0, whitening=0.0), "counts nothing"),
@@ -110,7 +110,7 @@ def test_data_and_budget_belong_together() -> None:
         (mc.preprocess(data, of), budget(records_per_person=2), "another budget"),
     ):
         with pytest.raises(mc.Error, match=match) as raised:
-            require_preprocessed(held, counted)
+            require_preprocessed(kept, counted)
         assert "mc.preprocess" in raised.value.hint
     with pytest.raises(mc.Error, match="sets nothing aside"):
         mc.preprocess(data, budget(centring=0.0, whitening=0.0))
@@ -125,7 +125,7 @@ def test_a_run_on_other_data_than_the_budget_counts_is_refused() -> None:
 
 
 def test_methods_without_gaussian_noise_are_refused() -> None:
-    made = planned(budget(), mc.preprocess(shared(), budget()))
+    built = planned(budget(), mc.preprocess(shared(), budget()))
     for method in (mc.row_stochastic_laplace, mc.local_only):
         with pytest.raises(mc.Error, match="released under Gaussian noise"):
-            method(made)
+            method(built)

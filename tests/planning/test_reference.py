@@ -76,16 +76,16 @@ def test_delta_of_epsilon(instance: tuple[Plan, dict[str, Any]]) -> None:
 def test_linear_diagnostic_of_single_receivers(instance: tuple[Plan, dict[str, Any]]) -> None:
     plan, expected = instance
     for observer in range(plan.network.nodes):
-        found = plan.linear((observer,))
-        close(found.mu_common, expected["mu_same"][observer])
+        result = plan.linear((observer,))
+        close(result.mu_common, expected["mu_same"][observer])
         bracket = np.array(expected["mu_worst"][observer])
-        close(found.mu_worst_lower, bracket[:, 0])
-        close(found.mu_worst_upper, bracket[:, 1])
+        close(result.mu_worst_lower, bracket[:, 0])
+        close(result.mu_worst_upper, bracket[:, 1])
 
 
 def test_linear_diagnostic_of_pairs(instance: tuple[Plan, dict[str, Any]]) -> None:
     plan, expected = instance
     for pair, costs in expected["mu_pair"].items():
-        found = plan.linear_common(tuple(int(member) for member in pair.split(",")))
+        result = plan.linear_common(tuple(int(member) for member in pair.split(",")))
         for target, cost in costs.items():
-            close(found[int(target)], cost)
+            close(result[int(target)], cost)

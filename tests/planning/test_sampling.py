@@ -27,21 +27,21 @@ def planned(of: mc.SoftmaxRegression, z: Any = "perron", epochs: int = 30, **opt
 @pytest.mark.parametrize("z", ["perron", "recursive"])
 @pytest.mark.slow
 def test_the_budget_is_met_with_less_noise_than_a_fixed_batch_needs(z: Any) -> None:
-    made, fixed = planned(problem(sampling="poisson"), z), planned(problem(), z)
-    assert made.certificate.epsilon.max() <= 1.0
-    assert made.certificate.epsilon.min() > 0.999
-    rates = np.asarray(made.sampling.rates)  # type: ignore[union-attr]
-    assert (made.noise_to_step < fixed.noise_to_step * np.sqrt(rates)).all()
+    built, fixed = planned(problem(sampling="poisson"), z), planned(problem(), z)
+    assert built.certificate.epsilon.max() <= 1.0
+    assert built.certificate.epsilon.min() > 0.999
+    rates = np.asarray(built.sampling.rates)  # type: ignore[union-attr]
+    assert (built.noise_to_step < fixed.noise_to_step * np.sqrt(rates)).all()
     np.testing.assert_allclose(fixed.certificate.mu, gaussian.mu(1.0, 1e-5), rtol=1e-9)
-    assert (made.certificate.mu > fixed.certificate.mu).all()  # of the plain bound
+    assert (built.certificate.mu > fixed.certificate.mu).all()  # of the plain bound
 
 
 def test_what_coins_buy_is_compute() -> None:
     """At the same epsilon and delta the averaged gradient has about the noise of full batches, or more."""
-    full, made = planned(problem(batch=None)), planned(problem(sampling="poisson"))
-    noise = made.noise_over_full_batches
+    full, built = planned(problem(batch=None)), planned(problem(sampling="poisson"))
+    noise = built.noise_over_full_batches
     assert noise is not None
-    np.testing.assert_allclose(noise, made.noise_to_step / full.noise_to_step, rtol=1e-3)
+    np.testing.assert_allclose(noise, built.noise_to_step / full.noise_to_step, rtol=1e-3)
     assert (noise > 0.97).all()
     assert (noise < 1.3).all()
     assert full.noise_over_full_batches is None

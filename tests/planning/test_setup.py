@@ -9,35 +9,35 @@ from murmurcast.privacy.releases import GAUSSIAN
 from tests.algorithms.networks import NODES, one_way, two_way
 
 
-def made(unit: str = "record", source: str = "seeded") -> mc.Setup:
+def built(unit: str = "record", source: str = "seeded") -> mc.Setup:
     problem = mc.ClippedGradients(clip=0.5, examples_per_node=[10, 20, 30, 40, 50], dim=7)
     budget = mc.Budget(epsilon=2.0, unit=unit, noise_source=source)  # type: ignore[arg-type]
     return mc.Setup(network=one_way(), problem=problem, budget=budget, schedule=mc.Schedule(epochs=9))
 
 
 def test_it_knows_how_far_gradients_move() -> None:
-    np.testing.assert_allclose(made().sensitivity, 1.0 / np.array([10, 20, 30, 40, 50]))
-    np.testing.assert_allclose(made("node").sensitivity, np.ones(NODES))
-    np.testing.assert_array_equal(made().effective_sensitivity, made().sensitivity)
-    secure = made(source="secure")
+    np.testing.assert_allclose(built().sensitivity, 1.0 / np.array([10, 20, 30, 40, 50]))
+    np.testing.assert_allclose(built("node").sensitivity, np.ones(NODES))
+    np.testing.assert_array_equal(built().effective_sensitivity, built().sensitivity)
+    secure = built(source="secure")
     expected = discrete.sensitivity(secure.sensitivity, 0.5, [10, 20, 30, 40, 50], 7)
     np.testing.assert_array_equal(secure.effective_sensitivity, expected)
     assert (secure.effective_sensitivity > secure.sensitivity).all()
 
 
 def test_it_knows_the_law_of_its_noise() -> None:
-    assert made().law == GAUSSIAN
-    secure = made(source="secure")
+    assert built().law == GAUSSIAN
+    secure = built(source="secure")
     assert (secure.law.name, secure.law.dim) == ("discrete gaussian", 7)
     assert secure.curve_for(np.ones((secure.schedule.epochs, 4))).source == "secure"
 
 
 def test_its_beginning_is_a_setup() -> None:
-    short = made().until(4)
+    short = built().until(4)
     assert short.schedule.epochs == 4
-    np.testing.assert_array_equal(short.schedule.steps, made().schedule.steps[:4])
+    np.testing.assert_array_equal(short.schedule.steps, built().schedule.steps[:4])
     with pytest.raises(mc.Error, match="the plan has 9"):
-        made().until(10)
+        built().until(10)
 
 
 def test_a_plan_is_a_setup_with_more() -> None:

@@ -20,28 +20,28 @@ from tests.conftest import asymmetric_network
 CLIP = ClippedGradients(clip=0.3)
 
 
-def check_consistent(made: Plan) -> None:
+def check_consistent(built: Plan) -> None:
     """What a plan holds follows from its alpha."""
-    again = mixing(made.network, made.alpha, made.mixing.normaliser)
-    np.testing.assert_allclose(made.mixing.compensation, again.compensation, rtol=1e-12)
-    np.testing.assert_allclose(made.mixing.weights.toarray(), again.weights.toarray(), rtol=1e-12)
-    np.testing.assert_allclose(made.perron, perron(again.weights), rtol=1e-9)
+    again = mixing(built.network, built.alpha, built.mixing.normaliser)
+    np.testing.assert_allclose(built.mixing.compensation, again.compensation, rtol=1e-12)
+    np.testing.assert_allclose(built.mixing.weights.toarray(), again.weights.toarray(), rtol=1e-12)
+    np.testing.assert_allclose(built.perron, perron(again.weights), rtol=1e-9)
 
 
 @pytest.mark.parametrize("objective", ["sum", "max-min", "noise"])
 @pytest.mark.parametrize("seed", range(12))
 def test_theta_is_a_verified_fixed_point(seed: int, objective: str) -> None:
-    made = plan(
+    built = plan(
         asymmetric_network(seed),
         CLIP,
         Budget(epsilon=2.0, target="per-epoch"),
         Schedule(epochs=30),
         power=PowerRule(objective=objective, minimum=0.001),  # type: ignore[arg-type]
     )
-    check_consistent(made)
-    assert made.theta >= (1 / made.z).max() * (1 - 1e-9)
-    assert made.epsilon_per_epoch.max() <= 2.0 * (1 + 1e-9)
-    assert made.epsilon_per_epoch.max() >= 2.0 * (1 - 1e-6) or (made.alpha > 0.99 - 1e-9).all()
+    check_consistent(built)
+    assert built.theta >= (1 / built.z).max() * (1 - 1e-9)
+    assert built.epsilon_per_epoch.max() <= 2.0 * (1 + 1e-9)
+    assert built.epsilon_per_epoch.max() >= 2.0 * (1 - 1e-6) or (built.alpha > 0.99 - 1e-9).all()
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -49,18 +49,18 @@ def test_theta_is_a_verified_fixed_point(seed: int, objective: str) -> None:
 def test_automatic_noise_meets_the_total_budget_exactly(seed: int, unit: str) -> None:
     problem = ClippedGradients(clip=0.3, examples_per_node=50)
     budget = Budget(epsilon=0.7, delta=1e-6, unit=unit)  # type: ignore[arg-type]
-    made = plan(asymmetric_network(seed), problem, budget, Schedule(epochs=40, decay="linear"))
-    np.testing.assert_allclose(made.certificate.epsilon, 0.7, rtol=1e-9)
-    assert (made.alpha == 0.5).all()
-    check_consistent(made)
-    assert made.sensitivity[0] == pytest.approx(0.6 if unit == "node" else 0.6 / 50)
+    built = plan(asymmetric_network(seed), problem, budget, Schedule(epochs=40, decay="linear"))
+    np.testing.assert_allclose(built.certificate.epsilon, 0.7, rtol=1e-9)
+    assert (built.alpha == 0.5).all()
+    check_consistent(built)
+    assert built.sensitivity[0] == pytest.approx(0.6 if unit == "node" else 0.6 / 50)
 
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("z", ["recursive", "perron"])
 def test_alpha_for_given_noise_meets_the_total_budget(seed: int, z: str) -> None:
-    made = plan(
+    built = plan(
         asymmetric_network(seed),
         CLIP,
         Budget(epsilon=1.0),
@@ -68,24 +68,24 @@ def test_alpha_for_given_noise_meets_the_total_budget(seed: int, z: str) -> None
         power=PowerRule(minimum=1e-4),
         z=z,  # type: ignore[arg-type]
     )
-    check_consistent(made)
-    assert (made.certificate.epsilon <= 1.0 + 1e-9).all()
-    assert (made.alpha >= 1e-4).all()
-    if made.fell_back_to_even:
-        assert np.ptp(made.alpha) == 0
-        assert made.certificate.epsilon.max() == pytest.approx(1.0, rel=1e-7)
-        assert any(line.startswith("even split") for line in made.warnings)
+    check_consistent(built)
+    assert (built.certificate.epsilon <= 1.0 + 1e-9).all()
+    assert (built.alpha >= 1e-4).all()
+    if built.fell_back_to_even:
+        assert np.ptp(built.alpha) == 0
+        assert built.certificate.epsilon.max() == pytest.approx(1.0, rel=1e-7)
+        assert any(line.startswith("even split") for line in built.warnings)
     else:
-        within = made.alpha < 0.99 * (1 - 1e-9)
-        np.testing.assert_allclose(made.certificate.epsilon[within], 1.0, rtol=1e-6)
+        within = built.alpha < 0.99 * (1 - 1e-9)
+        np.testing.assert_allclose(built.certificate.epsilon[within], 1.0, rtol=1e-6)
 
 
 def test_certificate_is_the_sum_written_out() -> None:
-    made = plan(asymmetric_network(7), CLIP, Budget(epsilon=1.0), Schedule(epochs=9, noise_timing="aligned"))
-    total = np.zeros(made.network.nodes)
+    built = plan(asymmetric_network(7), CLIP, Budget(epsilon=1.0), Schedule(epochs=9, noise_timing="aligned"))
+    total = np.zeros(built.network.nodes)
     for t in range(1, 9):  # gradient t is protected by the noise of epoch t + 1
-        total += (0.6 * made.schedule.steps[t - 1] / (made.z[t - 1] * made.effective_noise[t])) ** 2
-    np.testing.assert_allclose(made.certificate.mu, np.sqrt(total), rtol=1e-12)
+        total += (0.6 * built.schedule.steps[t - 1] / (built.z[t - 1] * built.effective_noise[t])) ** 2
+    np.testing.assert_allclose(built.certificate.mu, np.sqrt(total), rtol=1e-12)
 
 
 def test_aligned_noise_is_one_epoch_late() -> None:
@@ -108,8 +108,8 @@ def test_shipped_clip_makes_the_rival_cost_the_label(case: int, clip: float, lar
         arriving = np.delete(h[:, receiver], receiver)
         ratios.append(arriving.min() / np.sqrt(np.sum(arriving**2 - arriving.min() ** 2)))
     assert max(ratios) == pytest.approx(largest, abs=5e-4)
-    made = paper_plan(case, clip)
-    cost = float(gaussian.classical_epsilon(2 * clip * made.theta * max(ratios) / 10, 1e-5))
+    built = paper_plan(case, clip)
+    cost = float(gaussian.classical_epsilon(2 * clip * built.theta * max(ratios) / 10, 1e-5))
     assert cost == pytest.approx(case, rel=1e-4)
 
 
@@ -119,8 +119,8 @@ def test_paper_networks_split_as_expected() -> None:
 
 
 def test_warnings_name_what_breaks() -> None:
-    made = paper_plan(2, 0.0882822)
-    text = "\n".join(made.warnings)
+    built = paper_plan(2, 0.0882822)
+    text = "\n".join(built.warnings)
     for words in ("corner alpha", "formula outside its range", "the whole run comes to epsilon"):
         assert words in text
     assert "Corollary false" not in text
@@ -129,39 +129,39 @@ def test_warnings_name_what_breaks() -> None:
 
 def test_corollary_is_caught_where_it_is_false() -> None:
     # A line 0 - 1 - 2. Node 2's loud noise hides node 0 from the relay 1, but node 2 knows its own noise.
-    made = plan(
+    built = plan(
         Network(gains=[[0, 0.9, 0], [0.8, 0, 0.7], [0, 0.6, 0]]),
         ClippedGradients(examples_per_node=[10, 10_000, 10_000]),
         Budget(epsilon=1.0, target="per-epoch", unit="record"),
         Schedule(epochs=100, noise_to_step=(0.1, 0.1, 20.0)),
         power=PowerRule(maximum=0.9),
     )
-    claim = made.paper_claim
-    leaked = float(gaussian.epsilon(made.linear_common((2,))[0], claim.delta))
+    claim = built.paper_claim
+    leaked = float(gaussian.epsilon(built.linear_common((2,))[0], claim.delta))
     assert leaked > 10 * claim.epsilon
-    (line,) = [line for line in made.warnings if line.startswith("Corollary false")]
+    (line,) = [line for line in built.warnings if line.startswith("Corollary false")]
     assert "receiver 2" in line
     assert f"{leaked:.4g} about node 0" in line
 
 
 def test_textbook_formula_is_flagged_where_it_is_false() -> None:
     budget = Budget(epsilon=20.0, target="per-epoch")
-    made = plan(asymmetric_network(2), ClippedGradients(clip=2.0), budget, Schedule(epochs=5))
-    assert any(line.startswith("formula false") for line in made.warnings)
+    built = plan(asymmetric_network(2), ClippedGradients(clip=2.0), budget, Schedule(epochs=5))
+    assert any(line.startswith("formula false") for line in built.warnings)
 
 
 def test_given_theta_below_one_over_z_is_flagged() -> None:
-    made = plan(asymmetric_network(2), CLIP, Budget(epsilon=3, target="per-epoch", theta=1.5), Schedule(epochs=5))
-    assert made.theta == 1.5
-    assert any(line.startswith("theta too small") for line in made.warnings)
+    built = plan(asymmetric_network(2), CLIP, Budget(epsilon=3, target="per-epoch", theta=1.5), Schedule(epochs=5))
+    assert built.theta == 1.5
+    assert any(line.startswith("theta too small") for line in built.warnings)
 
 
 def test_sent_power_and_its_public_scale() -> None:
     problem = ClippedGradients(clip=0.3, dim=100, radius=2.0)
-    made = plan(asymmetric_network(2), problem, Budget(epsilon=1.0), Schedule(epochs=5))
-    sent = made.sent_power()
+    built = plan(asymmetric_network(2), problem, Budget(epsilon=1.0), Schedule(epochs=5))
+    sent = built.sent_power()
     assert sent is not None
-    expected = made.alpha * 4 + made.beta * 100 * made.noise_std**2
+    expected = built.alpha * 4 + built.beta * 100 * built.noise_std**2
     np.testing.assert_allclose(sent.largest, expected.max(axis=0))
     np.testing.assert_allclose(sent.smallest, expected.min(axis=0))
     assert (expected * sent.public_scale**2).max() == pytest.approx(1.0)
@@ -183,8 +183,8 @@ def test_power_is_said_in_words_with_what_it_is_held_against() -> None:
     assert "whole message of 101 numbers" in quiet
     assert "public factor" not in quiet
     assert "set problem.dim" in note(ClippedGradients(clip=0.3))
-    made = plan(network, ClippedGradients(clip=0.3, dim=101), budget, Schedule(epochs=5))
-    assert replace(made, radio=Radio()).power_note == ""
+    built = plan(network, ClippedGradients(clip=0.3, dim=101), budget, Schedule(epochs=5))
+    assert replace(built, radio=Radio()).power_note == ""
 
 
 def test_infeasible_total_budget_names_node_and_smallest_epsilon() -> None:
@@ -200,8 +200,8 @@ def test_smallest_epsilon_per_epoch_works_when_tried(seed: int) -> None:
     with pytest.raises(Infeasible, match="link") as raised:
         plan(network, CLIP, Budget(epsilon=1e-3, target="per-epoch"), Schedule(epochs=20))
     smallest = raised.value.smallest_epsilon
-    made = plan(network, CLIP, Budget(epsilon=smallest, target="per-epoch"), Schedule(epochs=20))
-    assert made.epsilon_per_epoch.max() <= smallest * (1 + 1e-9)
+    built = plan(network, CLIP, Budget(epsilon=smallest, target="per-epoch"), Schedule(epochs=20))
+    assert built.epsilon_per_epoch.max() <= smallest * (1 + 1e-9)
 
 
 def test_record_needs_the_number_of_examples() -> None:
@@ -264,13 +264,13 @@ def test_impossible_values_are_errors(build: object, message: str) -> None:
 
 def test_nothing_falls_back_where_the_even_split_is_the_best() -> None:
     budget = Budget(epsilon=20.0, target="per-epoch")
-    made = plan(
+    built = plan(
         asymmetric_network(2),
         ClippedGradients(clip=1e-3),
         budget,
         Schedule(epochs=5),
         power=PowerRule(objective="noise"),
     )
-    np.testing.assert_allclose(made.alpha, 0.99, rtol=1e-6)
-    assert not made.fell_back_to_even
-    check_consistent(made)
+    np.testing.assert_allclose(built.alpha, 0.99, rtol=1e-6)
+    assert not built.fell_back_to_even
+    check_consistent(built)

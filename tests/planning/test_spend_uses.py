@@ -17,26 +17,26 @@ def ring(nodes: int = 20) -> mc.Network:
 
 def test_a_ring_spends_on_rounds() -> None:
     for uses, rounds in ((100, 10), (400, 40)):
-        found = spend_uses(ring(), uses)
-        assert (found.epochs, found.rounds, found.uses) == (10, rounds, uses)
-        assert found.per_epoch == pytest.approx(found.per_round**rounds)
-    assert found.per_epoch > HARDLY_ANY
+        result = spend_uses(ring(), uses)
+        assert (result.epochs, result.rounds, result.uses) == (10, rounds, uses)
+        assert result.per_epoch == pytest.approx(result.per_round**rounds)
+    assert result.per_epoch > HARDLY_ANY
 
 
 def test_a_network_that_mixes_at_once_spends_on_epochs() -> None:
-    found = spend_uses(mc.topologies.complete(8, seed=0), 100)
-    assert (found.epochs, found.rounds, found.uses) == (100, 1, 100)
+    result = spend_uses(mc.topologies.complete(8, seed=0), 100)
+    assert (result.epochs, result.rounds, result.uses) == (100, 1, 100)
 
 
 @pytest.mark.parametrize("accelerated", [False, True])
 def test_no_more_rounds_than_are_of_use(accelerated: bool) -> None:
     network = mc.topologies.grid(4, 5, seed=0)
-    found = spend_uses(network, 4000, accelerated=accelerated)
-    assert found.per_epoch <= HARDLY_ANY < found.per_round
-    one_less = spend_uses(network, FEWEST_EPOCHS * (found.rounds - 1), accelerated=accelerated)
-    assert one_less.rounds == found.rounds - 1
+    result = spend_uses(network, 4000, accelerated=accelerated)
+    assert result.per_epoch <= HARDLY_ANY < result.per_round
+    one_less = spend_uses(network, FEWEST_EPOCHS * (result.rounds - 1), accelerated=accelerated)
+    assert one_less.rounds == result.rounds - 1
     assert one_less.per_epoch > HARDLY_ANY
-    assert found.epochs == 4000 // found.rounds
+    assert result.epochs == 4000 // result.rounds
 
 
 def test_acceleration_needs_fewer_rounds() -> None:
@@ -48,15 +48,15 @@ def test_acceleration_needs_fewer_rounds() -> None:
 
 
 def test_slots_count() -> None:
-    found = spend_uses(ring(), 403, uses_per_round=4)
-    assert (found.epochs, found.rounds, found.uses) == (10, 10, 400)
+    result = spend_uses(ring(), 403, uses_per_round=4)
+    assert (result.epochs, result.rounds, result.uses) == (10, 10, 400)
 
 
 @pytest.mark.parametrize("uses", [2, 5, 9, 11, 19, 37])
 def test_never_more_than_there_are_and_never_one_epoch(uses: int) -> None:
-    found = spend_uses(asymmetric_network(2, 7), uses)
-    assert found.epochs >= 2
-    assert found.uses == found.epochs * found.rounds <= uses
+    result = spend_uses(asymmetric_network(2, 7), uses)
+    assert result.epochs >= 2
+    assert result.uses == result.epochs * result.rounds <= uses
 
 
 def test_relabelling_nodes_changes_nothing() -> None:

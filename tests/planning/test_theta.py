@@ -30,17 +30,17 @@ def sought(needed: Callable[[float], float], start: float, slack: float = 1e-6) 
 @pytest.mark.parametrize("slope", [-5.0, -1.5, -0.9, -0.2, 0.0, 0.3, 0.8])
 def test_it_is_found_whatever_the_slope(slope: float) -> None:
     # Plain rounds swing for ever from a slope of -1 on.
-    found, rounds = sought(lambda theta: 7.0 * (theta / 7.0) ** slope, 4.0)
-    assert found is not None
-    assert found.needed <= found.theta <= found.needed * (1 + 3e-6)
-    assert found.theta == pytest.approx(7.0, rel=1e-5)
+    result, rounds = sought(lambda theta: 7.0 * (theta / 7.0) ** slope, 4.0)
+    assert result is not None
+    assert result.needed <= result.theta <= result.needed * (1 + 3e-6)
+    assert result.theta == pytest.approx(7.0, rel=1e-5)
     assert rounds <= 8
 
 
 def test_a_jump_past_theta_leaves_the_safe_side_of_it() -> None:
-    found, rounds = sought(lambda theta: 20.0 if theta < 10.0 else 5.0, 4.0)
-    assert found is not None
-    assert 10.0 <= found.theta <= 10.0 * (1 + 1e-5)
+    result, rounds = sought(lambda theta: 20.0 if theta < 10.0 else 5.0, 4.0)
+    assert result is not None
+    assert 10.0 <= result.theta <= 10.0 * (1 + 1e-5)
     assert rounds < 40
 
 
@@ -50,14 +50,14 @@ def test_a_theta_that_no_split_is_made_for_bounds_the_search() -> None:
             raise Infeasible("too large", hint="none", smallest_epsilon=1.0)
         return 10.0 * math.exp(-3 * (theta / 10.0 - 1))
 
-    found, _ = sought(needed, 6.0)
-    assert found is not None
-    assert found.theta == pytest.approx(10.0, rel=1e-5)
+    result, _ = sought(needed, 6.0)
+    assert result is not None
+    assert result.theta == pytest.approx(10.0, rel=1e-5)
 
 
 def test_nothing_holds_where_ever_more_is_needed() -> None:
-    found, rounds = sought(lambda theta: 2 * theta, 1.0)
-    assert found is None
+    result, rounds = sought(lambda theta: 2 * theta, 1.0)
+    assert result is None
     assert rounds <= 60
 
 
@@ -65,7 +65,7 @@ def test_a_split_that_is_of_no_use_ends_the_search() -> None:
     assert settled_theta(lambda theta: Tried(theta, 2 * theta, None), 1.0, 1e-6, lambda _: True) is None
 
 
-def made(network: Network, noise: float, objective: str = "sum") -> Plan:
+def built(network: Network, noise: float, objective: str = "sum") -> Plan:
     budget, rule = Budget(epsilon=1.0, target="per-epoch"), PowerRule(objective=objective)  # type: ignore[arg-type]
     return solve.plan(network, ClippedGradients(), budget, Schedule(epochs=20, noise_to_step=noise), power=rule)
 
@@ -78,10 +78,10 @@ def test_small_networks_settle_where_plain_rounds_do(
 ) -> None:
     network = asymmetric_network(seed)
     noise = float(np.random.default_rng([seed, 5]).uniform(60, 400))
-    plain = made(network, noise, objective)
+    plain = built(network, noise, objective)
     monkeypatch.setattr(solve, "_EXACT_UP_TO", 0)
     monkeypatch.setattr(solve, "_LARGE_SLACK", 1e-9)
-    sought = made(network, noise, objective)
+    sought = built(network, noise, objective)
     assert sought.theta >= (1 / sought.z).max() * (1 - 1e-12)
     if plain.fell_back_to_even:  # plain rounds did not settle, or on something worse
         assert sought.objective_value >= plain.objective_value * (1 - 1e-4)
@@ -92,9 +92,9 @@ def test_small_networks_settle_where_plain_rounds_do(
 
 def test_a_mid_sized_network_settles_where_plain_rounds_do(monkeypatch: pytest.MonkeyPatch) -> None:
     network = topologies.geometric(400, seed=1)
-    plain = made(network, 400.0)
+    plain = built(network, 400.0)
     monkeypatch.setattr(solve, "_EXACT_UP_TO", 0)
-    sought = made(network, 400.0)
+    sought = built(network, 400.0)
     assert not plain.fell_back_to_even
     assert sought.theta >= (1 / sought.z).max()
     assert sought.theta == pytest.approx(plain.theta, rel=5e-4)

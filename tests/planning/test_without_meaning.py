@@ -24,9 +24,9 @@ def test_a_delta_that_lets_a_record_be_published(unit: str, delta: float) -> Non
 
 
 def test_an_epsilon_that_hides_nothing() -> None:
-    found = warned(epsilon=5000.0, unit="record")
-    assert found.startswith("epsilon without meaning")
-    assert "100 % of the time" in found
+    result = warned(epsilon=5000.0, unit="record")
+    assert result.startswith("epsilon without meaning")
+    assert "100 % of the time" in result
 
 
 def test_budgets_with_a_meaning_pass() -> None:

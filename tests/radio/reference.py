@@ -17,16 +17,16 @@ class Instance(NamedTuple):
 
 
 def instances(kind: str) -> list[Instance]:
-    found = [
+    result = [
         Instance(one["name"], one["kind"], _arrays(one["inputs"]), _arrays(one["expected"]))
         for one in json.loads(FILE.read_text())["instances"]
     ]
-    return [one for one in found if one.kind == kind]
+    return [one for one in result if one.kind == kind]
 
 
-def require_equal(found: Any, expected: Any) -> None:
+def require_equal(result: Any, expected: Any) -> None:
     """To 1e-9 of the largest entry."""
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * float(np.abs(expected).max()))
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-9 * float(np.abs(expected).max()))
 
 
 def _arrays(values: dict[str, Any]) -> dict[str, Any]:

@@ -35,13 +35,13 @@ def test_complex_gains_with_and_without_company(tmp_path: Path) -> None:
 
 def test_a_table_in_decibels(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(TABLE)
-    found = read_channel(tmp_path / "a.csv")
-    assert found.gains.shape == (2, 3, 3)
-    assert found.gains[0, 0, 1] == pytest.approx(1e-3)
-    assert found.gains[0, 2, 1] == pytest.approx(10 ** (-83 / 20))
-    assert found.gains[1, 0, 1] == pytest.approx(10 ** (-63 / 20))
-    assert np.count_nonzero(found.gains) == 5  # a link that is not listed is not heard; 2 -> 2 is no link
-    assert not found.has_phases
+    result = read_channel(tmp_path / "a.csv")
+    assert result.gains.shape == (2, 3, 3)
+    assert result.gains[0, 0, 1] == pytest.approx(1e-3)
+    assert result.gains[0, 2, 1] == pytest.approx(10 ** (-83 / 20))
+    assert result.gains[1, 0, 1] == pytest.approx(10 ** (-63 / 20))
+    assert np.count_nonzero(result.gains) == 5  # a link that is not listed is not heard; 2 -> 2 is no link
+    assert not result.has_phases
     (tmp_path / "b.csv").write_text("\ufeffSender, receiver, Gain_dB\n# a remark\n0,1,-60\n1,0,-40\n")
     assert read_channel(tmp_path / "b.csv").gains[0].tolist() == [[0, 1e-3], [1e-2, 0]]
 
@@ -118,21 +118,21 @@ def test_what_would_not_fit_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.
 
 def test_frequency_responses_become_blocks() -> None:
     response = traced()
-    found = from_ray_tracer(response, layout="frequency", positions=np.ones((3, 3)), carrier_hz=3.5e9, interval_s=0.1)
-    assert found.gains.shape == (4, 3, 3, 2)
+    result = from_ray_tracer(response, layout="frequency", positions=np.ones((3, 3)), carrier_hz=3.5e9, interval_s=0.1)
+    assert result.gains.shape == (4, 3, 3, 2)
     for time, sender, receiver, block in ((0, 0, 1, 0), (3, 2, 0, 1), (2, 1, 2, 1)):
-        assert found.gains[time, sender, receiver, block] == response[receiver, 0, sender, 0, time, block]
-    assert (found.carrier_hz, found.interval_s) == (3.5e9, 0.1)
+        assert result.gains[time, sender, receiver, block] == response[receiver, 0, sender, 0, time, block]
+    assert (result.carrier_hz, result.interval_s) == (3.5e9, 0.1)
     single = from_ray_tracer(response[..., 1:], layout="frequency")
-    np.testing.assert_array_equal(single.gains, found.gains[..., 1])
+    np.testing.assert_array_equal(single.gains, result.gains[..., 1])
 
 
 def test_paths_are_added_with_their_phases() -> None:
     """A path and its echo half a wavelength later leave nothing."""
     response = traced(3, 1, 3, 1, 2, 4)  # two paths, four steps
-    found = from_ray_tracer(response, layout="paths")
-    assert found.gains.shape == (4, 3, 3)
-    assert found.gains[3, 2, 0] == response[0, 0, 2, 0, 0, 3] + response[0, 0, 2, 0, 1, 3]
+    result = from_ray_tracer(response, layout="paths")
+    assert result.gains.shape == (4, 3, 3)
+    assert result.gains[3, 2, 0] == response[0, 0, 2, 0, 0, 3] + response[0, 0, 2, 0, 1, 3]
     response[1, 0, 0, 0, 1] = -response[1, 0, 0, 0, 0]
     assert not from_ray_tracer(response, layout="paths").gains[:, 0, 1].any()
 
@@ -144,8 +144,8 @@ def test_no_mean_is_taken_over_antennas() -> None:
     assert "no mean" in raised.value.hint
     with pytest.raises(Error, match="4 antennas and tx_antenna is not given"):
         from_ray_tracer(response, layout="frequency", rx_antenna=1)
-    found = from_ray_tracer(response, layout="frequency", rx_antenna=1, tx_antenna=3)
-    assert found.gains[2, 0, 1, 1] == response[1, 1, 0, 3, 2, 1]
+    result = from_ray_tracer(response, layout="frequency", rx_antenna=1, tx_antenna=3)
+    assert result.gains[2, 0, 1, 1] == response[1, 1, 0, 3, 2, 1]
     for wrong, words in ((4, "there are 4"), (-1, "at least 0")):
         with pytest.raises(Error, match=words):
             from_ray_tracer(response, layout="frequency", rx_antenna=1, tx_antenna=wrong)

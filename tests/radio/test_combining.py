@@ -48,12 +48,12 @@ def test_a_trajectory_is_the_expected_one(one: Instance) -> None:
             pilot = Pilot(given["pilot_noise"][epoch, number], given["compensation_error"][epoch, number], np.zeros(1))
             arriving = (gains * amplitude[:, None]).T
             settings = given | {"mean_power": given["average_power"] * scale[epoch] ** 2}
-            found = combined(given["combine"], arriving, gains.T != 0, pilot, settings)
+            result = combined(given["combine"], arriving, gains.T != 0, pilot, settings)
             # The noise's phase is the pilot's: undo what the real parts of both have in common.
-            factor = found.weights.sum(axis=1) / arriving.sum(axis=1)
+            factor = result.weights.sum(axis=1) / arriving.sum(axis=1)
             noise = factor[:, None] * given["receiver_noise"][epoch, number]
-            symbols = found.weights @ symbols + found.own[:, None] * symbols + noise
-            np.testing.assert_allclose(np.abs(factor), found.noise, rtol=1e-12)
+            symbols = result.weights @ symbols + result.own[:, None] * symbols + noise
+            np.testing.assert_allclose(np.abs(factor), result.noise, rtol=1e-12)
         mixed = real_parameters(symbols) + reference
         require_equal(mixed, expected["mixed"][epoch])
         gradient = np.einsum("kij,kj->ki", given["curvature"], mixed - given["centre"])
@@ -78,21 +78,21 @@ def drawn(access: str, seed: int) -> tuple[Any, Any, Pilot, dict[str, Any]]:
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_sum_to_one_and_a_common_model_passes_unchanged(access: str, seed: int) -> None:
     arriving, linked, pilot, settings = drawn(access, seed)
-    found = combined(access, arriving, linked, pilot, settings)
-    np.testing.assert_allclose(found.weights.sum(axis=1) + found.own, 1, atol=1e-12)
-    assert found.own[0] == 1  # who hears nobody keeps its own
-    assert found.noise[0] == 0
+    result = combined(access, arriving, linked, pilot, settings)
+    np.testing.assert_allclose(result.weights.sum(axis=1) + result.own, 1, atol=1e-12)
+    assert result.own[0] == 1  # who hears nobody keeps its own
+    assert result.noise[0] == 0
     common = np.tile(np.array([1.0 + 2j, -3.0]), (6, 1))
-    np.testing.assert_allclose(found.weights @ common + found.own[:, None] * common, common, atol=1e-11)
+    np.testing.assert_allclose(result.weights @ common + result.own[:, None] * common, common, atol=1e-11)
 
 
 @pytest.mark.parametrize("access", ACCESS)
 def test_a_pilot_that_is_too_weak_leaves_the_own_point(access: str) -> None:
     arriving, linked, pilot, settings = drawn(access, 1)
-    found = combined(access, arriving, linked, pilot._replace(least=np.full(6, 1e9)), settings)
-    assert (found.weights == 0).all()
-    assert (found.own == 1).all()
-    assert (found.noise == 0).all()
+    result = combined(access, arriving, linked, pilot._replace(least=np.full(6, 1e9)), settings)
+    assert (result.weights == 0).all()
+    assert (result.own == 1).all()
+    assert (result.noise == 0).all()
 
 
 def test_in_slots_of_their_own_noise_is_larger_by_the_number_of_neighbours() -> None:

@@ -51,8 +51,8 @@ def test_without_fading_the_mean_weights_are_the_networks(access: Any) -> None:
     network = topologies.geometric(25, gain=Uniform(), seed=4)
     alpha = np.linspace(0.2, 0.8, 25)
     resolved = network.max_degree + 1
-    found = divisor.expected(arriving_amplitudes(network, alpha), Reception(access, resolved))
-    np.testing.assert_allclose(found.toarray(), mixing(network, alpha, resolved).weights.toarray(), atol=1e-15)
+    result = divisor.expected(arriving_amplitudes(network, alpha), Reception(access, resolved))
+    np.testing.assert_allclose(result.toarray(), mixing(network, alpha, resolved).weights.toarray(), atol=1e-15)
 
 
 def rayleigh_shares(rms: Any) -> Any:
@@ -75,13 +75,13 @@ def rayleigh_shares(rms: Any) -> Any:
 def test_mean_weights_under_rayleigh_fading_have_the_integrals_value() -> None:
     arriving = amplitudes(6, 3)
     degree = (arriving > 0).sum(axis=1)
-    found = divisor.expected(csr_array(arriving), Reception("own-slot", 7), RAYLEIGH).toarray()
-    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-14)
+    result = divisor.expected(csr_array(arriving), Reception("own-slot", 7), RAYLEIGH).toarray()
+    np.testing.assert_allclose(result.sum(axis=1), 1, atol=1e-14)
     for receiver, row in enumerate(arriving):
         exact = degree[receiver] / 7 * rayleigh_shares(row[row > 0])
         np.testing.assert_allclose(exact.sum(), degree[receiver] / 7, rtol=1e-8)
-        np.testing.assert_allclose(found[receiver, row > 0], exact, atol=5 * 0.25 / np.sqrt(divisor.DRAWS))
-        np.testing.assert_allclose(found[receiver, receiver], 1 - degree[receiver] / 7, atol=1e-14)
+        np.testing.assert_allclose(result[receiver, row > 0], exact, atol=5 * 0.25 / np.sqrt(divisor.DRAWS))
+        np.testing.assert_allclose(result[receiver, receiver], 1 - degree[receiver] / 7, atol=1e-14)
 
 
 @pytest.mark.parametrize("halves", [False, True])
@@ -96,25 +96,25 @@ def test_mean_weights_of_referenced_combining_are_those_of_many_rounds(channel: 
     power = np.square(arriving).sum(axis=1) / (2 if halves else 1)
     drawn = combining.referenced(arriving * factor, linked, pilot, power, 0.8, 1.5)
     mean = drawn.weights.mean(axis=0) + np.diag(drawn.own.mean(axis=0))
-    found = divisor.expected(csr_array(arriving), Reception("referenced", 0, 0.8, 1.5, halves), channel).toarray()
-    np.testing.assert_allclose(found, mean, atol=0.012)
-    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-14)
-    assert found.min() >= 0
+    result = divisor.expected(csr_array(arriving), Reception("referenced", 0, 0.8, 1.5, halves), channel).toarray()
+    np.testing.assert_allclose(result, mean, atol=0.012)
+    np.testing.assert_allclose(result.sum(axis=1), 1, atol=1e-14)
+    assert result.min() >= 0
 
 
 def test_mean_weights_of_referenced_combining_under_rayleigh_fading_have_a_closed_form() -> None:
     arriving = amplitudes(7, 8)
     share = arriving**2 / np.square(arriving).sum(axis=1, keepdims=True)
     moved = 1 - 0.7 * np.exp(0.7) * exp1(0.7)
-    found = divisor.expected(csr_array(arriving), Reception("referenced", 0, 1.0, 0.7), RAYLEIGH).toarray()
-    np.testing.assert_allclose(found, moved * share + (1 - moved) * np.eye(7), atol=1e-14)
+    result = divisor.expected(csr_array(arriving), Reception("referenced", 0, 1.0, 0.7), RAYLEIGH).toarray()
+    np.testing.assert_allclose(result, moved * share + (1 - moved) * np.eye(7), atol=1e-14)
 
 
 def test_a_weak_pilot_leaves_more_of_the_own_point() -> None:
     arriving, reception = csr_array(amplitudes(6, 3)), Reception("aligned", 7)
     free = divisor.expected(arriving, reception, RAYLEIGH).diagonal()
-    held = divisor.expected(arriving, reception, RAYLEIGH, least=np.full(6, 20.0)).diagonal()
-    assert (held > free).all()
+    kept = divisor.expected(arriving, reception, RAYLEIGH, least=np.full(6, 20.0)).diagonal()
+    assert (kept > free).all()
     assert (divisor.expected(arriving, reception, RAYLEIGH, least=np.full(6, 1e9)).diagonal() == 1).all()
 
 
@@ -122,29 +122,29 @@ def test_a_weak_pilot_leaves_more_of_the_own_point() -> None:
 def test_relabelling_nodes_relabels_the_divisor(access: Any) -> None:
     arriving, order = amplitudes(8, 1), np.random.default_rng(1).permutation(8)
     reception = Reception(access, 8)
-    found = divisor.mean(divisor.expected(csr_array(arriving), reception, RAYLEIGH))
+    result = divisor.mean(divisor.expected(csr_array(arriving), reception, RAYLEIGH))
     other = divisor.mean(divisor.expected(csr_array(arriving[np.ix_(order, order)]), reception, RAYLEIGH))
-    np.testing.assert_allclose(other, found[order], rtol=0.03)
+    np.testing.assert_allclose(other, result[order], rtol=0.03)
 
 
 @pytest.mark.parametrize("heard", [1, 2, 5, 40])
 def test_the_sum_over_ln_s_has_the_integrals_value(heard: int) -> None:
     rms = np.random.default_rng(heard).uniform(-30, 30, heard)
     rms = 10 ** (rms / 20) * 1e-5  # 60 dB apart, as loud as a radio
-    found = divisor.rayleigh_shares(rms[None])[0]
-    np.testing.assert_allclose(found, rayleigh_shares(rms / rms.max()), rtol=1e-6)
-    np.testing.assert_allclose(divisor.rayleigh_shares(np.stack([rms, 7 * rms]))[1], found, rtol=1e-12)
+    result = divisor.rayleigh_shares(rms[None])[0]
+    np.testing.assert_allclose(result, rayleigh_shares(rms / rms.max()), rtol=1e-6)
+    np.testing.assert_allclose(divisor.rayleigh_shares(np.stack([rms, 7 * rms]))[1], result, rtol=1e-12)
 
 
 def test_where_draws_would_be_few_the_integral_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """A star: one row of 10,000, and 10,000 rows of one."""
     network, reception = topologies.star(10_000, gain=Uniform()), Reception("own-slot", 10_000)
     arriving = arriving_amplitudes(network, np.full(10_000, 0.5))
-    found = divisor.expected(arriving, reception, RAYLEIGH)
-    assert found.nnz == network.links + network.nodes
-    pi = divisor.mean(found)
-    np.testing.assert_allclose(pi @ found, pi, atol=1e-12)
-    np.testing.assert_array_equal(divisor.expected(arriving, reception, RAYLEIGH, seed=1).data, found.data)
+    result = divisor.expected(arriving, reception, RAYLEIGH)
+    assert result.nnz == network.links + network.nodes
+    pi = divisor.mean(result)
+    np.testing.assert_allclose(pi @ result, pi, atol=1e-12)
+    np.testing.assert_array_equal(divisor.expected(arriving, reception, RAYLEIGH, seed=1).data, result.data)
     small, other = csr_array(amplitudes(6, 3)), Reception("aligned", 7)
     drawn = divisor.expected(small, other, RAYLEIGH)
     monkeypatch.setattr(divisor, "MAX_DRAWN", 4e3)
@@ -191,8 +191,8 @@ def test_the_blend_goes_from_the_mean_to_the_present_as_the_channel_slows_down()
     assert 0.999 < blends[-1] < 1
     weights = divisor.weights(amplitudes(6, 4), 7)
     np.testing.assert_allclose(divisor.predicted(weights, mean, 0.0), divisor.mean(mean), rtol=1e-12)
-    found = divisor.predicted(np.eye(6), mean, 0.999999)
-    np.testing.assert_allclose(found, divisor.mean(mean), rtol=1e-6)
+    result = divisor.predicted(np.eye(6), mean, 0.999999)
+    np.testing.assert_allclose(result, divisor.mean(mean), rtol=1e-6)
     silenced = np.full((6, 6), 0.0)
     silenced[:, 0] = 1.0  # all follow node 0: nobody else counts, but for the floor
     assert divisor.predicted(silenced, mean, 0.999)[1:] == pytest.approx(0.1 * divisor.mean(mean).min())
@@ -262,7 +262,7 @@ def distances(kind: Any) -> Any:
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("kind", MEASURED)
 def test_the_mean_divisor_finds_the_optimum_and_the_papers_does_not(kind: Any) -> None:
-    found, measured = np.median(distances(kind), axis=1), np.array(MEASURED[kind])
-    assert (found < 2 * measured).all()
-    assert found[0] > measured[0] / 2
-    assert found[0] > 2 * found[1]
+    result, measured = np.median(distances(kind), axis=1), np.array(MEASURED[kind])
+    assert (result < 2 * measured).all()
+    assert result[0] > measured[0] / 2
+    assert result[0] > 2 * result[1]

@@ -51,8 +51,8 @@ def test_factors_have_unit_mean_power_and_the_bessel_correlation(doppler: float)
     assert factor.shape == (12, 3000)
     np.testing.assert_allclose((np.abs(factor) ** 2).mean(axis=1), 1, atol=0.1)
     np.testing.assert_allclose((np.abs(factor) ** 4).mean(), 2 - 1 / 16, atol=0.1)
-    found = (factor[0].conj() * factor).mean(axis=1)
-    np.testing.assert_allclose(found, j0(2 * np.pi * doppler * times), atol=0.1)
+    result = (factor[0].conj() * factor).mean(axis=1)
+    np.testing.assert_allclose(result, j0(2 * np.pi * doppler * times), atol=0.1)
     np.testing.assert_allclose(fading.correlation(times, doppler), j0(2 * np.pi * doppler * times))
 
 
@@ -67,8 +67,8 @@ def test_a_compiled_program_finds_the_same_with_a_traced_epoch() -> None:
     drawn = fading.sinusoids(LINKS, seed=3)
     angles, phases = jnp.asarray(drawn.angles), jnp.asarray(drawn.phases)
     compiled = jax.jit(lambda epoch: fading.with_line_of_sight(fading.jakes(epoch, angles, phases, 0.1), 3.0))
-    found = np.asarray(compiled(23))
-    np.testing.assert_allclose(found, fading.with_line_of_sight(fading.jakes(23, *drawn, 0.1), 3.0), atol=1e-4)
+    result = np.asarray(compiled(23))
+    np.testing.assert_allclose(result, fading.with_line_of_sight(fading.jakes(23, *drawn, 0.1), 3.0), atol=1e-4)
 
 
 @pytest.mark.parametrize("k_factor_db", [None, -5.0, 6.0])

@@ -54,12 +54,12 @@ def budget(network: Network, radio: Radio, seed: int = 0, **changed: Any) -> Lin
 
 def test_the_reference() -> None:
     expected = ONE.expected
-    found = of_reference(access="aligned")
-    require_equal(found.receiver_noise_std, expected["receiver_noise_std"])
+    result = of_reference(access="aligned")
+    require_equal(result.receiver_noise_std, expected["receiver_noise_std"])
     table = np.zeros((4, 4))
-    table[found.receiver, found.sender] = found.snr_db
+    table[result.receiver, result.sender] = result.snr_db
     require_equal(table, expected["snr_db"])
-    assert found.symbols[0] == expected["analog_symbols"] + 1
+    assert result.symbols[0] == expected["analog_symbols"] + 1
     digital = of_reference(access="digital")
     require_equal(digital.symbols, expected["digital_symbols"])
     assert digital.seconds == pytest.approx(expected["digital_seconds_own_slots"], rel=1e-9)
@@ -76,11 +76,11 @@ def test_slots_time_and_energy() -> None:
     ]
     for access, duplex, slots, sendings in cases:
         radio = Radio(access=access, duplex=duplex, pilots=36, efficiency=0.5)
-        found = budget(network, radio, dim=7850, rounds=3)
-        assert found.slots == slots
-        assert found.uses == pytest.approx(3 * slots * 3961 / 0.5)
-        assert found.seconds == pytest.approx(found.uses / 1e6)
-        np.testing.assert_allclose(found.joules, 0.1 * 3 * sendings * 3961 / 1e6)
+        result = budget(network, radio, dim=7850, rounds=3)
+        assert result.slots == slots
+        assert result.uses == pytest.approx(3 * slots * 3961 / 0.5)
+        assert result.seconds == pytest.approx(result.uses / 1e6)
+        np.testing.assert_allclose(result.joules, 0.1 * 3 * sendings * 3961 / 1e6)
     spent = budget(network, Radio(circuit_watts=2.0, joules_per_gradient=0.5), dim=7850)
     radiated = budget(network, Radio(), dim=7850)
     np.testing.assert_allclose(spent.joules - radiated.joules, 2 * spent.seconds + 0.5)
@@ -89,8 +89,8 @@ def test_slots_time_and_energy() -> None:
 
 def test_doppler_counts_computing_too() -> None:
     network = asymmetric()
-    found = budget(network, Radio(speed_mps=3.0, compute_seconds=0.1))
-    assert found.doppler_per_epoch == pytest.approx(3 * 2.4e9 / 299_792_458 * (found.seconds + 0.1))
+    result = budget(network, Radio(speed_mps=3.0, compute_seconds=0.1))
+    assert result.doppler_per_epoch == pytest.approx(3 * 2.4e9 / 299_792_458 * (result.seconds + 0.1))
 
 
 @pytest.mark.parametrize(("access", "times"), [("aligned", 1.0), ("own-slot", 3.0)])
@@ -98,18 +98,18 @@ def test_equal_nodes_need_what_the_closed_form_says(access: Any, times: float) -
     """SNR* = (1 + r^2/(m s^2))/R, and as many times more as there are neighbours with slots of their own."""
     network = mc.topologies.complete(4, gain=mc.gains.Constant(value=2e-5), power=0.1)
     noise = np.array([0.5, 0.2, 0.1])[:, None] * np.ones(4)
-    found = budget(network, Radio(access=access), alpha=np.full(4, 0.3), noise_std=noise)
+    result = budget(network, Radio(access=access), alpha=np.full(4, 0.3), noise_std=noise)
     said = 0.7 / 0.3 * noise**2
     expected = times * (1 + RADIUS**2 / (DIM * said)) / 4
-    np.testing.assert_allclose(10 ** (found.needed_snr_db / 10), expected)
-    share = 1 / (1 + 10 ** ((found.heard_snr_db - found.needed_snr_db) / 10))
-    np.testing.assert_allclose(found.receiver_noise_share, share)
+    np.testing.assert_allclose(10 ** (result.needed_snr_db / 10), expected)
+    share = 1 / (1 + 10 ** ((result.heard_snr_db - result.needed_snr_db) / 10))
+    np.testing.assert_allclose(result.receiver_noise_share, share)
 
 
 def test_half_of_all_noise_is_the_receivers_at_the_needed_ratio() -> None:
     network, radio = asymmetric(), Radio()
-    found = budget(network, radio)
-    excess = found.heard_snr_db - found.needed_snr_db
+    result = budget(network, radio)
+    excess = result.heard_snr_db - result.needed_snr_db
     node = 3
     weaker = Network(gains=network.gains / 10 ** (excess[2, node] / 20), power=network.power)
     assert budget(weaker, radio).receiver_noise_share[2, node] == pytest.approx(0.5)
@@ -121,19 +121,19 @@ def test_receiver_noise_is_that_of_the_round() -> None:
     forms: list[tuple[AccessName, Any]] = [("aligned", combining.aligned), ("own-slot", combining.own_slot)]
     for access, form in forms:
         radio = Radio(access=access)
-        found = budget(network, radio)
+        result = budget(network, radio)
         rng = np.random.default_rng(0)
         alpha, noise = rng.uniform(0.2, 0.8, network.nodes), rng.uniform(0.1, 0.5, (EPOCHS, network.nodes))
         scale = units.public_scale(alpha, noise, DIM, RADIUS)
         arriving = network.gains.T.toarray() * np.sqrt(alpha * network.power) * scale[4]
         wide = (network.nodes, network.nodes) if access == "own-slot" else network.nodes
         exact = combining.Pilot(np.zeros(wide), np.zeros(network.nodes), np.zeros(network.nodes))
-        made = form(arriving, arriving > 0, exact, int(network.heard_degree.max()) + 1)
-        tau = np.sqrt(radio.noise_w(network.power) / 2) * made.noise
-        np.testing.assert_allclose(found.receiver_noise_std[4], tau)
+        built = form(arriving, arriving > 0, exact, int(network.heard_degree.max()) + 1)
+        tau = np.sqrt(radio.noise_w(network.power) / 2) * built.noise
+        np.testing.assert_allclose(result.receiver_noise_std[4], tau)
         said = (1 / alpha - 1) * noise[4] ** 2
-        variance = made.weights**2 @ said + made.own**2 * said
-        np.testing.assert_allclose(found.privacy_noise_std[4] ** 2, variance)
+        variance = built.weights**2 @ said + built.own**2 * said
+        np.testing.assert_allclose(result.privacy_noise_std[4] ** 2, variance)
 
 
 def test_referenced_combining_is_the_mean_over_random_phases() -> None:
@@ -141,19 +141,19 @@ def test_referenced_combining_is_the_mean_over_random_phases() -> None:
     gain = mc.gains.Uniform(low=0.8e-5, high=1.2e-5)
     network = mc.topologies.complete(nodes, gain=gain, power=0.05, seed=3)
     radio = Radio(access="referenced", duplex="full", kappa=0.8, damping=0.7)
-    found = budget(network, radio)
+    result = budget(network, radio)
     rng = np.random.default_rng(0)
     alpha, noise = rng.uniform(0.2, 0.8, nodes), rng.uniform(0.1, 0.5, (EPOCHS, nodes))
     scale = units.public_scale(alpha, noise, DIM, RADIUS)
     amplitude = network.gains.T.toarray() * np.sqrt(alpha * network.power) * scale[1]
     arriving = amplitude * np.exp(2j * np.pi * rng.uniform(size=(draws, 1, nodes)))
     exact = combining.Pilot(np.zeros(nodes), np.zeros(nodes), np.zeros(nodes))
-    made = combining.referenced(arriving, amplitude > 0, exact, (amplitude**2).sum(axis=1), 0.8, 0.7)
-    tau = np.sqrt(radio.noise_w(network.power) / 2 * (made.noise**2).mean(axis=0))
-    np.testing.assert_allclose(found.receiver_noise_std[1], tau, rtol=0.06)
+    built = combining.referenced(arriving, amplitude > 0, exact, (amplitude**2).sum(axis=1), 0.8, 0.7)
+    tau = np.sqrt(radio.noise_w(network.power) / 2 * (built.noise**2).mean(axis=0))
+    np.testing.assert_allclose(result.receiver_noise_std[1], tau, rtol=0.06)
     said = (1 / alpha - 1) * noise[1] ** 2
-    variance = ((np.abs(made.weights) ** 2) @ said + made.own**2 * said).mean(axis=0)
-    np.testing.assert_allclose(found.privacy_noise_std[1] ** 2, variance, rtol=0.06)
+    variance = ((np.abs(built.weights) ** 2) @ said + built.own**2 * said).mean(axis=0)
+    np.testing.assert_allclose(result.privacy_noise_std[1] ** 2, variance, rtol=0.06)
     halves = budget(network, Radio(access="referenced", kappa=0.8, damping=0.7, self_interference_db=400.0))
     thermal = budget(
         network, Radio(access="referenced", duplex="full", kappa=0.8, damping=0.7, self_interference_db=400.0)
@@ -163,9 +163,9 @@ def test_referenced_combining_is_the_mean_over_random_phases() -> None:
 
 def test_decoded_links_leave_no_receiver_noise_and_dead_ones_are_refused() -> None:
     network = asymmetric()
-    found = budget(network, Radio(access="digital"))
-    assert (found.receiver_noise_std == 0).all()
-    assert (found.needed_snr_db == -np.inf).all()
+    result = budget(network, Radio(access="digital"))
+    assert (result.receiver_noise_std == 0).all()
+    assert (result.needed_snr_db == -np.inf).all()
     far = Network(gains=network.gains * 1e-12, power=network.power)
     with pytest.raises(Error, match="carries nothing"):
         budget(far, Radio(access="digital"))
@@ -185,12 +185,12 @@ def test_the_mixing_rate_is_that_of_the_weights() -> None:
 def test_where_weights_change_agreement_is_counted_in_the_mean_square_too() -> None:
     network = mc.topologies.complete(6, gain=mc.gains.Uniform(low=0.5e-4, high=1e-4), power=0.1, seed=2)
     for radio in (Radio(access="referenced", duplex="full"), Radio(fading="iid")):
-        found = budget(network, radio)
-        assert found.mixing_rate is not None
-        assert found.mean_square_rate is not None
+        result = budget(network, radio)
+        assert result.mixing_rate is not None
+        assert result.mean_square_rate is not None
         # A square shrinks at most as fast as the square of the mean, and here it does shrink.
-        assert found.mixing_rate**2 <= found.mean_square_rate * 1.05
-        assert found.mean_square_rate < 1
+        assert result.mixing_rate**2 <= result.mean_square_rate * 1.05
+        assert result.mean_square_rate < 1
     wild = budget(network, Radio(access="referenced", duplex="full", kappa=8.0))
     assert (wild.mean_square_rate or 0) > 1  # too far towards what is heard
 
@@ -202,11 +202,11 @@ def test_with_further_rounds_receivers_add_what_the_runs_do() -> None:
     resolved = int(network.heard_degree.max()) + 1
     radio = Radio(power_dbm=units.dbm(network.power))
     for rounds in (1, 2):
-        found = budget(network, radio, rounds=rounds)
+        result = budget(network, radio, rounds=rounds)
         sent = physics(network, radio, Split(alpha, noise_std, resolved, DIM, RADIUS, rounds))
         compensation = mixing(network, alpha, resolved).compensation
         one = np.sqrt(sent.noise / 2 * network.heard_degree) / (compensation * resolved)
-        np.testing.assert_allclose(found.receiver_noise_std, one / sent.scale[:, None], rtol=1e-12)
+        np.testing.assert_allclose(result.receiver_noise_std, one / sent.scale[:, None], rtol=1e-12)
     once = budget(network, radio).receiver_noise_std
     assert (budget(network, radio, rounds=2).receiver_noise_std > once * 1.01).all()
 

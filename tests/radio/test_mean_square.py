@@ -22,8 +22,8 @@ def arriving(network: Any) -> Any:
 
 @pytest.mark.parametrize("reception", [REFERENCED, Reception("referenced", 0, halves=True), Reception("own-slot", 6)])
 def test_rows_sum_to_one(reception: Reception) -> None:
-    found = mean_square.weights(arriving(topologies.complete(5)), reception, RAYLEIGH, True, 0, 50)
-    np.testing.assert_allclose(found.sum(axis=2), 1, atol=1e-12)
+    result = mean_square.weights(arriving(topologies.complete(5)), reception, RAYLEIGH, True, 0, 50)
+    np.testing.assert_allclose(result.sum(axis=2), 1, atol=1e-12)
 
 
 @pytest.mark.parametrize("channel", [RAYLEIGH, STEADY])

@@ -29,12 +29,12 @@ def amplitude() -> np.ndarray:
 @pytest.mark.parametrize("epochs", [1, 3, 8])
 def test_the_mean_is_over_the_steps_that_are_played(access: str, epochs: int) -> None:
     radio = Radio(access=access, trace=TRACE, repeat=True)  # type: ignore[arg-type]
-    found = mean_weights(network(), ALPHA, radio, 4, epochs).toarray()
+    outcome = mean_weights(network(), ALPHA, radio, 4, epochs).toarray()
     steps = [weights_by_hand(gains()[epoch % STEPS], amplitude()) for epoch in range(epochs)]
-    np.testing.assert_allclose(found, np.mean(steps, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(outcome, np.mean(steps, axis=0), rtol=1e-12)
     turned = [weights_by_hand(gains()[epoch % STEPS].T, amplitude()) for epoch in range(epochs)]
-    assert np.abs(found - np.mean(turned, axis=0)).max() > 0.01
-    assert np.abs(left_perron(found) - left_perron(np.mean(turned, axis=0))).max() > 1e-3
+    assert np.abs(outcome - np.mean(turned, axis=0)).max() > 0.01
+    assert np.abs(left_perron(outcome) - left_perron(np.mean(turned, axis=0))).max() > 1e-3
 
 
 def test_steps_in_small_pieces_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,8 +48,8 @@ def test_steps_in_small_pieces_give_the_same(monkeypatch: pytest.MonkeyPatch) ->
 def test_towards_a_reference_the_mean_is_over_phases_too(duplex: str) -> None:
     """Against the receiver's own formula, with dither and halves drawn by brute force."""
     radio = Radio(access="referenced", duplex=duplex, trace=TRACE)  # type: ignore[arg-type]
-    found = mean_weights(network(), ALPHA, radio, 4, STEPS).toarray()
-    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
+    outcome = mean_weights(network(), ALPHA, radio, 4, STEPS).toarray()
+    np.testing.assert_allclose(outcome.sum(axis=1), 1, rtol=1e-12)
     rng, draws, share = np.random.default_rng(8), 30_000, 0.5 if duplex == "half" else 1.0
     power = share * np.square(TRACE.rms.T * amplitude()).sum(axis=1)
     expected = np.zeros((5, 5))
@@ -61,8 +61,8 @@ def test_towards_a_reference_the_mean_is_over_phases_too(duplex: str) -> None:
         result = combining.referenced(arriving, linked, pilot, power, 1.0, 1.0)
         together = result.weights + result.own[..., None] * np.eye(5)
         expected += together.real.mean(axis=0) / STEPS
-    np.testing.assert_allclose(found, expected, atol=0.012)
-    assert np.abs(found - expected.T).max() > 0.05
+    np.testing.assert_allclose(outcome, expected, atol=0.012)
+    assert np.abs(outcome - expected.T).max() > 0.05
 
 
 def test_without_a_trace_it_is_the_fading_model() -> None:

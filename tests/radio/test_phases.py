@@ -76,37 +76,37 @@ def best_coherence(graph: Any, theta: Any, rng: Any) -> float:
 def test_the_papers_networks_violate_as_many_conditions_as_known(
     network: Network, equations: int, conditions: int
 ) -> None:
-    found = alignment(network)
-    assert (found.equations, found.conditions) == (equations, conditions)
+    result = alignment(network)
+    assert (result.equations, result.conditions) == (equations, conditions)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_conditions_are_as_many_as_least_squares_leaves(seed: int) -> None:
     graph, rng = random_graph(seed), np.random.default_rng(seed)
-    found = alignment(network_of(graph, seed))
-    assert found.possible == nx.is_tree(graph)
+    result = alignment(network_of(graph, seed))
+    assert result.possible == nx.is_tree(graph)
     links = 2 * graph.number_of_edges()
-    assert found.conditions == misfit(graph, [drawn_phases(graph, rng, False) for _ in range(links)])
-    assert found.reciprocal_conditions == misfit(graph, [drawn_phases(graph, rng, True) for _ in range(links)])
+    assert result.conditions == misfit(graph, [drawn_phases(graph, rng, False) for _ in range(links)])
+    assert result.reciprocal_conditions == misfit(graph, [drawn_phases(graph, rng, True) for _ in range(links)])
 
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_only_on_trees_do_all_signals_add_up_whatever_is_tried(seed: int) -> None:
     graph, rng = random_graph(seed), np.random.default_rng(seed)
-    found = best_coherence(graph, drawn_phases(graph, rng, reciprocal=False), rng)
+    result = best_coherence(graph, drawn_phases(graph, rng, reciprocal=False), rng)
     if nx.is_tree(graph):
-        assert found > 1 - 1e-9
+        assert result > 1 - 1e-9
     else:
-        assert found < 1 - 1e-4
+        assert result < 1 - 1e-4
 
 
 def test_reciprocal_channels_help_one_odd_cycle_and_nothing_else() -> None:
     rng = np.random.default_rng(1)
     triangle = nx.cycle_graph(3)
     triangle.add_edge(2, 3)
-    found = alignment(network_of(triangle))
-    assert (found.conditions, found.reciprocal_conditions) == (1, 0)
+    result = alignment(network_of(triangle))
+    assert (result.conditions, result.reciprocal_conditions) == (1, 0)
     assert best_coherence(triangle, drawn_phases(triangle, rng, reciprocal=True), rng) > 1 - 1e-9
     assert best_coherence(triangle, drawn_phases(triangle, rng, reciprocal=False), rng) < 1 - 1e-4
     square = nx.cycle_graph(4)

@@ -29,9 +29,9 @@ def test_two_real_numbers_make_a_symbol_and_an_odd_one_stands_alone() -> None:
 
 
 def test_a_pilot_is_the_same_for_everybody() -> None:
-    found = sigmf.pilot(64, 0.7)
-    assert np.unique(found).tolist() == [np.complex64(0.7)]
-    assert len(found) == 64
+    result = sigmf.pilot(64, 0.7)
+    assert np.unique(result).tolist() == [np.complex64(0.7)]
+    assert len(result) == 64
 
 
 def test_the_reference_reader_reads_and_validates_it(tmp_path: Path) -> None:
@@ -45,8 +45,8 @@ def test_the_reference_reader_reads_and_validates_it(tmp_path: Path) -> None:
     assert recording.get_global_field("core:version") == reference.__specification__
     assert recording.get_captures() == [{"core:sample_start": 0, "core:frequency": 2.4e9}]
     annotations = recording.get_annotations()
-    found = [(one["core:sample_start"], one["core:sample_count"], one["core:label"]) for one in annotations]
-    assert found == [(0, 4, "pilot"), (4, 2, "data")]
+    result = [(one["core:sample_start"], one["core:sample_count"], one["core:label"]) for one in annotations]
+    assert result == [(0, 4, "pilot"), (4, 2, "data")]
     assert annotations[1]["core:comment"] == "epoch 1, round model"
     assert hashlib.sha512(data.read_bytes()).hexdigest() == recording.get_global_field("core:sha512")
 
@@ -68,9 +68,9 @@ def test_only_recordings_of_our_own_are_replaced(tmp_path: Path) -> None:
     sigmf.write(base, parts(), BAND, "first", "0.0")
     _, meta = sigmf.write(base, parts(), BAND, "second", "0.0")
     assert json.loads(meta.read_text())["global"]["core:description"] == "second"
-    told = json.loads(meta.read_text())
-    told["global"]["core:recorder"] = "somebody else"
-    for content in (json.dumps(told), "[]", "no json", '{"global": 3}'):
+    stated = json.loads(meta.read_text())
+    stated["global"]["core:recorder"] = "somebody else"
+    for content in (json.dumps(stated), "[]", "no json", '{"global": 3}'):
         meta.write_text(content)
         with pytest.raises(Error, match="was not written by murmurcast export-iq"):
             sigmf.write(base, parts(), BAND, "third", "0.0")

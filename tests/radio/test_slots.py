@@ -39,26 +39,26 @@ def test_a_geometric_network_of_a_hundred() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_every_receiver_hears_one_sender_at_a_time_and_never_while_it_sends(seed: int) -> None:
     network = T.geometric(25, seed=seed)
-    found, linked = slots(network, "own-slot", "half"), network.gains.toarray() > 0
-    for slot in range(found.number):
-        sending = found.turn == slot
+    result, linked = slots(network, "own-slot", "half"), network.gains.toarray() > 0
+    for slot in range(result.number):
+        sending = result.turn == slot
         heard = linked[sending].sum(axis=0)
         assert heard.max() <= 1
         assert not heard[sending].any()
-    assert (found.sendings == 1).all()
+    assert (result.sendings == 1).all()
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_listeners_of_one_slot_do_not_send_in_it_and_neighbours_send_again_for_each(seed: int) -> None:
     network = T.geometric(25, seed=seed)
-    found, linked = slots(network, "aligned", "half"), network.gains.toarray() > 0
+    result, linked = slots(network, "aligned", "half"), network.gains.toarray() > 0
     sent = np.zeros(25, int)
-    for slot in range(found.number):
-        listening = found.turn == slot
+    for slot in range(result.number):
+        listening = result.turn == slot
         sending = linked[:, listening].any(axis=1)
         assert not (sending & listening).any()
         sent += sending
-    np.testing.assert_array_equal(found.sendings, sent)
+    np.testing.assert_array_equal(result.sendings, sent)
 
 
 def test_a_link_in_one_direction_is_in_the_way_too() -> None:

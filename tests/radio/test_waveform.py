@@ -90,8 +90,8 @@ def test_a_pilot_in_the_waveform_gives_the_weights_of_the_matrix_form() -> None:
     arriving = gains(through)
     heard = received(sent, through)
     power, zero = np.square(np.abs(arriving)).sum(axis=1), np.zeros(SUBCARRIERS)
-    found = combining.referenced(arriving, np.ones(arriving.shape, bool), Pilot(zero, zero, zero), power, 1.0, 1.0)
-    expected = np.einsum("kj,jnk->nk", found.weights, sent) + found.own * own
+    result = combining.referenced(arriving, np.ones(arriving.shape, bool), Pilot(zero, zero, zero), power, 1.0, 1.0)
+    expected = np.einsum("kj,jnk->nk", result.weights, sent) + result.own * own
     np.testing.assert_allclose(mixed(heard[0], heard, own, arriving)[1:], expected[1:], atol=1e-12)
 
 
@@ -102,8 +102,8 @@ def change(offset: float, data_per_pilot: int, seed: int) -> float:
     with_pilots = np.concatenate([np.ones((len(blocks), 1, SUBCARRIERS)), blocks], axis=1)
     heard = received(np.broadcast_to(with_pilots.reshape(-1, SUBCARRIERS), (8, with_pilots.size // 64, 64)), through)
     heard = heard.reshape(with_pilots.shape)
-    found = mixed(heard[:, :1], heard[:, 1:], blocks, gains(through))
-    return float(np.linalg.norm(found - blocks) / np.linalg.norm(blocks))
+    result = mixed(heard[:, :1], heard[:, 1:], blocks, gains(through))
+    return float(np.linalg.norm(result - blocks) / np.linalg.norm(blocks))
 
 
 def test_a_wrong_carrier_changes_a_model_that_all_have_in_common() -> None:

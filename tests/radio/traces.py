@@ -20,24 +20,24 @@ _AMPLITUDE = 1e-4 * np.array(
 def gains(steps: int = STEPS) -> Any:
     """[time, from, to] complex; node 2 does not hear node 1 at the second step."""
     rng = np.random.default_rng(3)
-    found = _AMPLITUDE * (rng.normal(size=(steps, 5, 5)) + 1j * rng.normal(size=(steps, 5, 5)))
-    found[1, 1, 2] = 0
-    return found
+    result = _AMPLITUDE * (rng.normal(size=(steps, 5, 5)) + 1j * rng.normal(size=(steps, 5, 5)))
+    result[1, 1, 2] = 0
+    return result
 
 
 def weights_by_hand(step: Any, amplitude: Any, normaliser: int = 4) -> Any:
     """[receiver, sender] of one step [from, to]: d/R shared out by what arrives, the rest a node's own."""
-    found = np.zeros(step.shape)
+    result = np.zeros(step.shape)
     for receiver in range(len(step)):
         arriving = np.abs(step[:, receiver]) * amplitude
         heard = np.count_nonzero(arriving)
-        found[receiver] = heard / normaliser * arriving / arriving.sum()
-        found[receiver, receiver] = 1 - heard / normaliser
-    return found
+        result[receiver] = heard / normaliser * arriving / arriving.sum()
+        result[receiver, receiver] = 1 - heard / normaliser
+    return result
 
 
 def left_perron(weights: Any) -> Any:
     """[nodes] pi with pi A = pi, that sums to 1."""
     values, vectors = np.linalg.eig(weights.T)
-    found = np.real(vectors[:, np.argmax(values.real)])
-    return found / found.sum()
+    result = np.real(vectors[:, np.argmax(values.real)])
+    return result / result.sum()

@@ -103,7 +103,7 @@ def _cases() -> Iterable[Case]:
 CASES = {case.name: case for case in _cases()}
 
 
-def found(name: str) -> dict[str, Any]:
+def outcome(name: str) -> dict[str, Any]:
     """What a case publishes, measures and costs, as JSON has it.
 
     `published` and `metrics` are hashes of every bit. `mu` is recomputed from the ledger, "inf" where nothing is
@@ -214,8 +214,8 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return "unknown"
-    told = {line for line in lines if line.split(":")[0].strip() in ("model name", "flags", "Features")}
-    return hashlib.sha256("\n".join(sorted(told)).encode()).hexdigest()
+    stated = {line for line in lines if line.split(":")[0].strip() in ("model name", "flags", "Features")}
+    return hashlib.sha256("\n".join(sorted(stated)).encode()).hexdigest()
 
 
 def chosen(words: Iterable[str]) -> list[str]:
@@ -243,7 +243,7 @@ def _main(words: list[str]) -> None:
         sys.exit(__doc__)
     jax.config.update("jax_num_cpu_devices", int(words[0]))
     names = chosen(words[1:])
-    sys.stdout.write(json.dumps({name: found(name) for name in names}, indent=1, allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps({name: outcome(name) for name in names}, indent=1, allow_nan=False) + "\n")
 
 
 if __name__ == "__main__":

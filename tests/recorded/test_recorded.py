@@ -41,25 +41,25 @@ SHARED = (  # of these, on two devices: they share nodes, or seeds
 )
 
 
-def differences(name: str, found: dict[str, Any], recorded: dict[str, Any], every_bit: bool) -> list[str]:
+def differences(name: str, result: dict[str, Any], recorded: dict[str, Any], every_bit: bool) -> list[str]:
     """What is not as recorded, in words."""
     precision = DIGITS[CASES[name].precision]
     scale = precision * recorded["norm"]  # a projection may be near 0 by chance, and is as good as its parts
     near = {
-        "mu": within(found["mu"], recorded["mu"], COST_DIGITS),
-        "norm": within(found["norm"], recorded["norm"], precision),
-        "projections": within(found["projections"], recorded["projections"], precision, scale),
-        "own_loss": within(found["own_loss"], recorded["own_loss"], precision),
+        "mu": within(result["mu"], recorded["mu"], COST_DIGITS),
+        "norm": within(result["norm"], recorded["norm"], precision),
+        "projections": within(result["projections"], recorded["projections"], precision, scale),
+        "own_loss": within(result["own_loss"], recorded["own_loss"], precision),
     }
-    same = {what: not every_bit or found[what] == recorded[what] for what in ("published", "metrics")}
+    same = {what: not every_bit or result[what] == recorded[what] for what in ("published", "metrics")}
     return [
-        f"{name}: {what} is {found[what]}, not {recorded[what]}" for what, holds in (same | near).items() if not holds
+        f"{name}: {what} is {result[what]}, not {recorded[what]}" for what, holds in (same | near).items() if not holds
     ]
 
 
-def within(found: Any, recorded: Any, relative: float, absolute: float = 0.0) -> bool:
+def within(result: Any, recorded: Any, relative: float, absolute: float = 0.0) -> bool:
     """Equal to so many digits; "inf" equals only itself."""
-    one, other = np.asarray(found, float), np.asarray(recorded, float)
+    one, other = np.asarray(result, float), np.asarray(recorded, float)
     return one.shape == other.shape and bool(np.allclose(one, other, rtol=relative, atol=absolute))
 
 
@@ -71,9 +71,9 @@ def compare(devices: int, names: list[str]) -> None:
     """Runs the cases in one process, and names all that differ at once."""
     recorded = RECORDED["devices"][str(devices)]
     every_bit = RECORDED["fingerprint"] == HERE
-    found = found_apart(devices, names)
-    assert list(found) == names
-    lines = [line for name in names for line in differences(name, found[name], recorded[name], every_bit)]
+    result = found_apart(devices, names)
+    assert list(result) == names
+    lines = [line for name in names for line in differences(name, result[name], recorded[name], every_bit)]
     assert not lines, "\n".join(["not as recorded:", *lines])
 
 

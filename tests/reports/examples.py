@@ -25,8 +25,8 @@ def problem() -> mc.Quadratic:
 
 
 def algorithm(name: str) -> Algorithm:
-    made: Algorithm = getattr(mc, name)(plan())
-    return made
+    built: Algorithm = getattr(mc, name)(plan())
+    return built
 
 
 @cache

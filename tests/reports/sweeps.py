@@ -18,8 +18,8 @@ def _run(algorithm: str, epsilon: float, step: float, seeds: int) -> mc.Result:
     problem = mc.Quadratic.random(_NODES, dim=3, seed=1, ball=2.0)
     schedule = mc.Schedule(epochs=6, step=step, noise_timing="aligned")
     plan = mc.plan(asymmetric_network(7, nodes=_NODES), problem, mc.Budget(epsilon=epsilon, delta=1e-5), schedule)
-    made = getattr(mc, algorithm.replace("-", "_"))(plan)
-    return mc.run(made, problem, seeds=range(seeds))
+    built = getattr(mc, algorithm.replace("-", "_"))(plan)
+    return mc.run(built, problem, seeds=range(seeds))
 
 
 def sweep(
@@ -56,10 +56,10 @@ def sweep(
     )
 
 
-def with_failure(found: mc.Sweep, name: str, problem: str) -> mc.Sweep:
+def with_failure(result: mc.Sweep, name: str, problem: str) -> mc.Sweep:
     """The same with one point that failed."""
-    runs = {key: run for key, run in found.runs.items() if key != name}
-    epsilons = {key: value for key, value in found.epsilons.items() if key != name}
-    data = dataset(found.axes, found.points, runs, epsilons, drawn=bool(found.drawn))
+    runs = {key: run for key, run in result.runs.items() if key != name}
+    epsilons = {key: value for key, value in result.epsilons.items() if key != name}
+    data = dataset(result.axes, result.points, runs, epsilons, drawn=bool(result.drawn))
     failures = (Failure(name, problem, "raise epsilon", 1),)
-    return mc.Sweep(**vars(found) | {"runs": runs, "epsilons": epsilons, "failures": failures, "data": data})
+    return mc.Sweep(**vars(result) | {"runs": runs, "epsilons": epsilons, "failures": failures, "data": data})

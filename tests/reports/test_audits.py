@@ -37,8 +37,8 @@ FOUND = Audit(
 )
 
 
-def page(found: Audit, folder: Path, warnings: tuple[str, ...] = ()) -> str:
-    audits.write(found, "a = 1", "my.toml", folder / "audit.html", warnings=warnings)
+def page(result: Audit, folder: Path, warnings: tuple[str, ...] = ()) -> str:
+    audits.write(result, "a = 1", "my.toml", folder / "audit.html", warnings=warnings)
     return (folder / "audit.html").read_text()
 
 

@@ -15,9 +15,9 @@ from tests.reports.examples import NODES, example, plan
 
 
 def named(figure: Any, name: str) -> Any:
-    found = [trace for trace in figure.data if trace.name == name and trace.showlegend is not False]
-    assert len(found) == 1
-    return found[0]
+    result = [trace for trace in figure.data if trace.name == name and trace.showlegend is not False]
+    assert len(result) == 1
+    return result[0]
 
 
 def network(run: mc.Result) -> Any:
@@ -93,20 +93,20 @@ def test_sent_power_is_on_a_logarithmic_scale_beside_the_budget() -> None:
 def test_epsilon_from_the_ledger_is_the_plans(seed: int, target: Any, tmp_path: Path) -> None:
     net = asymmetric_network(seed)
     quadratic = mc.Quadratic.random(net.nodes, dim=2, seed=seed, ball=1.0)
-    made = mc.plan(net, quadratic, mc.Budget(epsilon=30.0, target=target), mc.Schedule(epochs=4, step=0.1))
-    mc.run(mc.power_controlled(made), quadratic).save(tmp_path / "run")
+    built = mc.plan(net, quadratic, mc.Budget(epsilon=30.0, target=target), mc.Schedule(epochs=4, step=0.1))
+    mc.run(mc.power_controlled(built), quadratic).save(tmp_path / "run")
     run = mc.load_run(tmp_path / "run")
-    found = ledger.epsilon_per_epoch(run)
-    assert found is not None
-    expected = made.epsilon_per_epoch.toarray()
-    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-8 if target == "per-epoch" else 1e-9)
+    result = ledger.epsilon_per_epoch(run)
+    assert result is not None
+    expected = built.epsilon_per_epoch.toarray()
+    np.testing.assert_allclose(result.toarray(), expected, rtol=1e-8 if target == "per-epoch" else 1e-9)
     split = ledger.split_of_nodes(run)
     assert split is not None
-    np.testing.assert_allclose(split.alpha, made.alpha, rtol=1e-12)
-    np.testing.assert_allclose(split.beta, made.beta, rtol=1e-9)
+    np.testing.assert_allclose(split.alpha, built.alpha, rtol=1e-12)
+    np.testing.assert_allclose(split.beta, built.beta, rtol=1e-9)
     heat = matrix(run).data[0]
     # Rows receive, columns send.
-    np.testing.assert_allclose(np.nan_to_num(np.asarray(heat.z, float)), found.toarray())
+    np.testing.assert_allclose(np.nan_to_num(np.asarray(heat.z, float)), result.toarray())
     assert (np.isnan(np.asarray(heat.z, float)) == (net.gains.T.toarray() == 0)).all()
 
 
@@ -114,8 +114,8 @@ def test_the_network_is_the_ledgers() -> None:
     run = example("power_controlled")
     figure = network(run)
     gains = plan().network.gains.tocoo()
-    told = set(next(trace for trace in figure.data if trace.name == "gains").hovertext)
-    assert told == {f"{i} to {j}<br>gain {g:.6g}" for i, j, g in zip(*gains.coords, gains.data, strict=True)}
+    stated = set(next(trace for trace in figure.data if trace.name == "gains").hovertext)
+    assert stated == {f"{i} to {j}<br>gain {g:.6g}" for i, j, g in zip(*gains.coords, gains.data, strict=True)}
     nodes = next(trace for trace in figure.data if trace.name == "nodes")
     for node, text in enumerate(nodes.hovertext):
         assert f"alpha {plan().alpha[node]:.6g}, beta {plan().beta[node]:.6g}" in text
@@ -147,8 +147,8 @@ def test_a_split_per_link_is_told_on_the_links() -> None:
     sender, receiver = net.gains.tocoo().coords
     expected = (arriving.min(axis=0)[receiver] / gains[sender, receiver]) ** 2 / net.power[sender]
     np.testing.assert_allclose(split.alpha, expected)
-    told = next(trace for trace in network(run).data if trace.name == "gains").hovertext
-    assert all(f"alpha {alpha:.6g}" in text for alpha, text in zip(split.alpha, told, strict=True))
+    stated = next(trace for trace in network(run).data if trace.name == "gains").hovertext
+    assert all(f"alpha {alpha:.6g}" in text for alpha, text in zip(split.alpha, stated, strict=True))
 
 
 @pytest.mark.parametrize("name", ["mped2fl", "noiseless", "central_dp", "local_only"])
@@ -175,7 +175,7 @@ def large(nodes: int) -> mc.Result:
     sender, receiver = gains.tocoo().coords
     ones = np.ones((1, nodes))
     generator = np.random.default_rng(0)
-    held = xr.Dataset(
+    kept = xr.Dataset(
         {
             "power": ("node", ones[0]),
             "sensitivity": ("node", ones[0]),
@@ -190,7 +190,7 @@ def large(nodes: int) -> mc.Result:
         attrs=run.ledger.attrs,
     )
     metrics = run.metrics.isel(node=np.arange(nodes) % NODES).assign_coords(node=np.arange(nodes))
-    return mc.Result(metrics=metrics, ledger=held, published=run.published, info=run.info)
+    return mc.Result(metrics=metrics, ledger=kept, published=run.published, info=run.info)
 
 
 @pytest.mark.parametrize("nodes", [40, 200, 2000])

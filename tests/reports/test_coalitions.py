@@ -13,12 +13,12 @@ from tests.reports.examples import algorithm, example, plan, problem
 
 
 def test_the_ledger_says_what_the_plan_says() -> None:
-    found, made = coalitions.system(example("power_controlled")), plan()
-    assert found is not None
-    np.testing.assert_allclose(found.weights, made.mixing.weights.toarray(), rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(found.effective_noise, made.effective_noise, rtol=1e-12)
-    np.testing.assert_allclose(found.push, made.sensitivity * made.schedule.steps[:, None] / made.z, rtol=1e-12)
-    from_ledger, from_plan = coalitions.of_run(example("power_controlled")), made.collusion()
+    result, built = coalitions.system(example("power_controlled")), plan()
+    assert result is not None
+    np.testing.assert_allclose(result.weights, built.mixing.weights.toarray(), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(result.effective_noise, built.effective_noise, rtol=1e-12)
+    np.testing.assert_allclose(result.push, built.sensitivity * built.schedule.steps[:, None] / built.z, rtol=1e-12)
+    from_ledger, from_plan = coalitions.of_run(example("power_controlled")), built.collusion()
     assert from_ledger is not None
     np.testing.assert_allclose(from_ledger.single_mu, from_plan.single_mu, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(from_ledger.pair_mu, from_plan.pair_mu, rtol=1e-9)
@@ -53,9 +53,9 @@ def test_nodes_that_drop_out_change_the_weights() -> None:
 
 def test_a_larger_network_shows_the_worst() -> None:
     network = mc.topologies.geometric(14, seed=3)
-    made = mc.Quadratic.random(14, dim=2, seed=1, ball=2.0)
-    larger = mc.plan(network, made, mc.Budget(epsilon=8.0), mc.Schedule(epochs=200, step=0.1))
-    run = mc.run(mc.power_controlled(larger), made)
+    built = mc.Quadratic.random(14, dim=2, seed=1, ball=2.0)
+    larger = mc.plan(network, built, mc.Budget(epsilon=8.0), mc.Schedule(epochs=200, step=0.1))
+    run = mc.run(mc.power_controlled(larger), built)
     (table,) = coalitions.blocks(run)
     assert isinstance(table, Table)
     assert table.headings == ("target", "certified", "worst one", "who", "worst two", "who")
@@ -65,11 +65,11 @@ def test_a_larger_network_shows_the_worst() -> None:
 
 @pytest.mark.parametrize("source", ["seeded", "secure"])
 def test_certified_is_what_is_certified(source: str) -> None:
-    made = mc.Quadratic.random(4, dim=3, seed=1)
+    built = mc.Quadratic.random(4, dim=3, seed=1)
     schedule = mc.Schedule(epochs=6, step=0.1, noise_timing="aligned", noise_to_step=(30.0, 40.0, 50.0, 60.0))
     network = asymmetric_network(5, nodes=4)
     budget = mc.Budget(epsilon=6.0, target="per-epoch", noise_source=source)  # type: ignore[arg-type]
-    run = mc.run(mc.power_controlled(mc.plan(network, made, budget, schedule)), made, precision="float64")
+    run = mc.run(mc.power_controlled(mc.plan(network, built, budget, schedule)), built, precision="float64")
     (table,) = coalitions.blocks(run)
     assert isinstance(table, Table)
     shown = [cell[1] for _, cell, *_ in table.rows if isinstance(cell, Cell)]

@@ -64,6 +64,6 @@ def test_no_backend_is_chosen_and_no_window_opened() -> None:
 
 def test_ipython_shows_it_without_magic() -> None:
     formatters = pytest.importorskip("IPython.core.formatters", reason="IPython is not installed")
-    made, meant = formatters.DisplayFormatter().format(mc.figures.network_figure(asymmetric_network(7, nodes=5)))
-    assert made["image/png"].startswith(PNG)
+    built, meant = formatters.DisplayFormatter().format(mc.figures.network_figure(asymmetric_network(7, nodes=5)))
+    assert built["image/png"].startswith(PNG)
     assert meant["image/png"]["width"] == 538

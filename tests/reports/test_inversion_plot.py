@@ -24,10 +24,10 @@ ERRORS = {
 
 def inversion() -> Inversion:
     pictures = []
-    for place, (held, setting) in enumerate((held, one.name) for held in (1, 70) for one in SETTINGS):
-        errors = np.array(ERRORS.get((setting, held), [1.0, 1.1]))
+    for place, (kept, setting) in enumerate((kept, one.name) for kept in (1, 70) for one in SETTINGS):
+        errors = np.array(ERRORS.get((setting, kept), [1.0, 1.1]))
         labels = (3,) * len(errors) if setting == "noise off" else (3, 1)[: len(errors)]
-        pictures.append(Picture(setting, held, np.full((4, 4), place / 10), labels, errors, 0 * errors))
+        pictures.append(Picture(setting, kept, np.full((4, 4), place / 10), labels, errors, 0 * errors))
     names = tuple("abcdefgh")
     pair = np.zeros((4, 4)), np.ones((4, 4))
     return Inversion("mine", names, pair[0], 3, pair[1], 0.1, (0.0, 1.0), 9, 1e-5, (1, 70), SETTINGS, tuple(pictures))

@@ -29,16 +29,16 @@ def office() -> Network:
     return mc.topologies.geometric(6, gain=gain, power=0.01, seed=5, size_m=60.0)
 
 
-def axes_of(found: LinkBudget) -> Axes:
-    return link_figure(found).axes[0]
+def axes_of(result: LinkBudget) -> Axes:
+    return link_figure(result).axes[0]
 
 
 def test_links_stand_at_their_length_and_ratio() -> None:
-    found = budget(office(), Radio())
-    axes = axes_of(found)
-    assert found.distance_m is not None
+    result = budget(office(), Radio())
+    axes = axes_of(result)
+    assert result.distance_m is not None
     points = np.asarray(axes.collections[0].get_offsets())
-    np.testing.assert_allclose(points, np.stack([found.distance_m, found.snr_db], axis=1))
+    np.testing.assert_allclose(points, np.stack([result.distance_m, result.snr_db], axis=1))
     assert axes.get_xlabel() == "distance, m"
     words = [text.get_text() for text in axes.get_legend().get_texts()]  # type: ignore[union-attr]
     assert words == ["link", "receiver noise (0 dB)", "SNR* of receivers: median, and all of them"]
@@ -46,8 +46,8 @@ def test_links_stand_at_their_length_and_ratio() -> None:
 
 def test_without_positions_links_are_ranked() -> None:
     network = office()
-    found = budget(Network(gains=network.gains, power=network.power), Radio())
-    points = np.asarray(axes_of(found).collections[0].get_offsets())
+    result = budget(Network(gains=network.gains, power=network.power), Radio())
+    points = np.asarray(axes_of(result).collections[0].get_offsets())
     order = points[np.argsort(points[:, 0])]
     np.testing.assert_array_equal(order[:, 0], np.arange(1, network.links + 1))
     assert (np.diff(order[:, 1]) <= 0).all()

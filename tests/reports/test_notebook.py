@@ -78,20 +78,20 @@ def test_large_networks_are_not_drawn() -> None:
 
 
 def test_a_plan_shows_its_cost_its_nodes_and_its_warnings() -> None:
-    found, text = plan(), words(shown("plan"))
-    assert f"A run costs epsilon {at_most(found.certificate.epsilon.max())} at delta 1e-05, unit node" in text
+    result, text = plan(), words(shown("plan"))
+    assert f"A run costs epsilon {at_most(result.certificate.epsilon.max())} at delta 1e-05, unit node" in text
     assert "is right at most" in text
     for title in ("What 12 epochs cost", "Nodes", "Schedule 12 epochs"):
         assert title in text
-    for line in found.warnings:
+    for line in result.warnings:
         assert " ".join(line[1:].split()) in text
-    assert shown("plan").count("<tr>") == 1 + len(found.network.names) + 1 + 3
+    assert shown("plan").count("<tr>") == 1 + len(result.network.names) + 1 + 3
 
 
 def test_a_plan_without_a_clip_says_that_it_is_nominal() -> None:
     problem = mc.ClippedGradients(clipping="none")
-    found = mc.plan(asymmetric_network(3, 4), problem, mc.Budget(epsilon=1.0), mc.Schedule(epochs=5), z="perron")
-    text = words(display.html(found))
+    result = mc.plan(asymmetric_network(3, 4), problem, mc.Budget(epsilon=1.0), mc.Schedule(epochs=5), z="perron")
+    text = words(display.html(result))
     assert "Nominal epsilon" in text
     assert "A run costs" not in text
     assert "certified" not in text
@@ -125,19 +125,19 @@ def test_the_name_of_a_run_stays_text() -> None:
 
 
 def test_a_comparison_shows_its_own_table() -> None:
-    found = mc.compare(example("power_controlled"), example("mped2fl"), metric="published_distance")
+    result = mc.compare(example("power_controlled"), example("mped2fl"), metric="published_distance")
     text = words(shown("comparison"))
-    for row in found.cells:
+    for row in result.cells:
         assert " ".join(" ".join(row).split()) in text
     assert "seed by seed" in text
-    assert isinstance(found, Comparison)
+    assert isinstance(result, Comparison)
 
 
 def test_a_certificate_lists_what_nodes_pay() -> None:
-    found, text = plan().certificate, words(shown("certificate"))
-    assert f"epsilon {at_most(found.epsilon.max())} at delta 1e-05, unit node, is the most" in text
+    result, text = plan().certificate, words(shown("certificate"))
+    assert f"epsilon {at_most(result.epsilon.max())} at delta 1e-05, unit node, is the most" in text
     assert shown("certificate").count("<tr>") == 1 + NODES
-    many = found._replace(mu=np.linspace(1, 2, 50), epsilon=np.linspace(3, 4, 50))
+    many = result._replace(mu=np.linspace(1, 2, 50), epsilon=np.linspace(3, 4, 50))
     text = display.html(many)
     assert text.count("<tr>") == 1 + 20
     assert "The 30 nodes that pay least are left out here." in text
@@ -157,14 +157,14 @@ def test_what_certify_found_is_held_or_broken() -> None:
 
 
 def test_a_sweep_has_a_table_and_a_plot() -> None:
-    found, text = sweep(), words(shown("sweep"))
+    result, text = sweep(), words(shown("sweep"))
     assert "6 points, 3 seeds each" in text
     assert "At the end, published distance" in text or "At the end, published loss" in text
     assert "<img" in shown("sweep")
-    name = next(iter(found.runs))
-    failed = words(display.html(with_failure(found, name, "no plan meets the budget")))
+    name = next(iter(result.runs))
+    failed = words(display.html(with_failure(result, name, "no plan meets the budget")))
     assert f"{name} failed: no plan meets the budget." in failed
-    nothing = mc.Sweep(**vars(found) | {"runs": {}, "epsilons": {}})
+    nothing = mc.Sweep(**vars(result) | {"runs": {}, "epsilons": {}})
     assert "No point is done yet." in display.html(nothing)
 
 
@@ -179,8 +179,8 @@ def test_anything_else_is_refused() -> None:
 def test_ipython_takes_the_view() -> None:
     """As Jupyter does: by its own formatters, without importing anything but the object."""
     formatters = pytest.importorskip("IPython.core.formatters", reason="IPython is not installed")
-    made, _ = formatters.DisplayFormatter().format(plan().certificate)
-    assert made["text/html"] == shown("certificate")
+    built, _ = formatters.DisplayFormatter().format(plan().certificate)
+    assert built["text/html"] == shown("certificate")
 
 
 def test_a_falsified_audit_says_so() -> None:
@@ -193,9 +193,9 @@ def test_a_falsified_audit_says_so() -> None:
 
 
 def test_a_plan_as_a_frame_has_a_row_for_every_node() -> None:
-    found = plan()
-    frame = found.to_frame()
-    assert list(frame["node"]) == list(found.network.names)
+    result = plan()
+    frame = result.to_frame()
+    assert list(frame["node"]) == list(result.network.names)
     np.testing.assert_array_equal(frame["alpha"] + frame["beta"], 1)
-    np.testing.assert_array_equal(frame["epsilon"], found.certificate.epsilon)
+    np.testing.assert_array_equal(frame["epsilon"], result.certificate.epsilon)
     assert set(frame["why_nominal"]) == {""}

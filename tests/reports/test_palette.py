@@ -35,22 +35,22 @@ GRID = [
 
 
 def test_no_two_lines_look_the_same() -> None:
-    found = styles(GRID)
-    assert len(set(found)) == len(GRID) == 108
-    assert len({(one.light, one.dash) for one in found}) == len(GRID)
-    assert len({(one.dark, one.dash) for one in found}) == len(GRID)
+    result = styles(GRID)
+    assert len(set(result)) == len(GRID) == 108
+    assert len({(one.light, one.dash) for one in result}) == len(GRID)
+    assert len({(one.dark, one.dash) for one in result}) == len(GRID)
 
 
 def test_many_rests_differ_by_markers_when_dashes_are_used_up() -> None:
-    found = styles([Key("a", 1.0, str(rest)) for rest in range(48)])
-    assert len({(one.dash, one.marker) for one in found}) == 48
+    result = styles([Key("a", 1.0, str(rest)) for rest in range(48)])
+    assert len({(one.dash, one.marker) for one in result}) == 48
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_hue_belongs_to_the_algorithm_and_shade_to_the_budget(theme: str) -> None:
     budgets = (0.5, 1.0, 2.0)
-    found = styles([Key(name, budget) for name, budget in product("abcde", budgets)])
-    by_algorithm = [[getattr(one, theme) for one in found[at : at + 3]] for at in range(0, 15, 3)]
+    result = styles([Key(name, budget) for name, budget in product("abcde", budgets)])
+    by_algorithm = [[getattr(one, theme) for one in result[at : at + 3]] for at in range(0, 15, 3)]
     for shades in by_algorithm:
         hues = [hue(one) for one in shades]
         assert all(min(abs(one - hues[0]), 1 - abs(one - hues[0])) < 0.06 for one in hues)

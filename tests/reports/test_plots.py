@@ -24,23 +24,23 @@ def texts(figure: Figure) -> set[str]:
 def test_every_gain_and_epsilon_is_written() -> None:
     network = asymmetric_network(3, nodes=4)
     budget = Budget(epsilon=2.0, target="per-epoch")
-    made = plan(network, ClippedGradients(clip=0.1), budget, Schedule(epochs=10))
-    figure = plots.plan_figure(made)
+    built = plan(network, ClippedGradients(clip=0.1), budget, Schedule(epochs=10))
+    figure = plots.plan_figure(built)
     figure.canvas.draw()
     written = texts(figure)
     for gain in network.gains.data:
         assert (f"{gain:.2f}".lstrip("0") if gain < 1 else f"{gain:.2f}") in written
-    for epsilon in made.epsilon_per_epoch.data:
+    for epsilon in built.epsilon_per_epoch.data:
         assert at_most_fixed(epsilon, 2) in written
     frames = [patch for patch in figure.axes[1].patches if patch.get_linewidth() == 2.5]
-    assert len(frames) == (made.epsilon_per_epoch.data >= 2.0 * (1 - 1e-6)).sum() > 0
+    assert len(frames) == (built.epsilon_per_epoch.data >= 2.0 * (1 - 1e-6)).sum() > 0
 
 
 @pytest.mark.parametrize("nodes", [40, 600])
 def test_large_networks_can_be_drawn(nodes: int, tmp_path: Path) -> None:
     network = topologies.ring(nodes)
-    made = plan(network, ClippedGradients(), Budget(epsilon=1.0), Schedule(epochs=5), z="perron")
-    plots.save(plots.plan_figure(made), tmp_path / "a.png")
+    built = plan(network, ClippedGradients(), Budget(epsilon=1.0), Schedule(epochs=5), z="perron")
+    plots.save(plots.plan_figure(built), tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000
 
 

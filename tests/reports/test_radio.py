@@ -32,9 +32,9 @@ def test_axes_are_those_that_runs_have() -> None:
     assert cost_axes.shown(runs()) == ("epoch", "channel_uses", "air_seconds", "joules")
     assert cost_axes.along(plain(), "air_seconds") is None
     assert cost_axes.along(plain(), "joules") is None
-    found = cost_axes.along(own_slot(), "joules")
-    assert found is not None
-    np.testing.assert_allclose(found, 1e3 * own_slot().metrics["joules"].mean("node"))
+    result = cost_axes.along(own_slot(), "joules")
+    assert result is not None
+    np.testing.assert_allclose(result, 1e3 * own_slot().metrics["joules"].mean("node"))
 
 
 @pytest.mark.slow

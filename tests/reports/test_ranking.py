@@ -87,8 +87,8 @@ def test_names_of_methods_stay_text() -> None:
 
 
 def test_rows_have_a_place_epochs_and_what_was_chosen() -> None:
-    found = ranking()
-    rows = [words(row) for row in pages.cells(found, found.table("everybody", 1.0, 40))]
+    result = ranking()
+    rows = [words(row) for row in pages.cells(result, result.table("everybody", 1.0, 40))]
     assert [row[:2] for row in rows] == [
         ["1", "private-exact-diffusion"],
         ["2", "power-controlled"],
@@ -98,16 +98,16 @@ def test_rows_have_a_place_epochs_and_what_was_chosen() -> None:
     assert rows[2][-2:] == ["20 x 2", "constant 0.1, shared_to_own 10"]
     assert rows[3][-1] == "constant 0.1, end of the grid"
     assert rows[0][2:7] == ["0.450", "0.014", "0.350", "1", "everybody"]
-    assert len(rows[0]) == len(pages.headings(found))
-    (ceiling,) = pages.cells(found, found.ceiling(1.0, 40), ranked=False)
+    assert len(rows[0]) == len(pages.headings(result))
+    (ceiling,) = pages.cells(result, result.ceiling(1.0, 40), ranked=False)
     assert words(ceiling)[0] == ""
-    (free,) = pages.cells(found, found.unprotected(40), ranked=False)
+    (free,) = pages.cells(result, result.unprotected(40), ranked=False)
     assert words(free)[5:7] == ["none", "nobody"]
 
 
 def test_leaders_say_whether_they_are_clearly_ahead() -> None:
-    found = ranking()
-    rows = [words(row) for row in pages.leaders(found)]
+    result = ranking()
+    rows = [words(row) for row in pages.leaders(result)]
     assert len(rows) == 2 * 2 * 2
     assert rows[0] == [
         *("everybody", "1", "40", "private-exact-diffusion", "0.450"),
@@ -123,8 +123,8 @@ def test_leaders_say_whether_they_are_clearly_ahead() -> None:
 
 
 def test_one_method_alone_leads_and_nobody_is_next() -> None:
-    found = ranking()
-    only = found._replace(scores=(score("decor", 0.2),), epsilons=(1.0,), uses=(40,))
+    result = ranking()
+    only = result._replace(scores=(score("decor", 0.2),), epsilons=(1.0,), uses=(40,))
     assert [words(row)[3:] for row in pages.leaders(only)] == [["decor", "0.200", "-", "-", "-"]]
 
 
@@ -155,10 +155,10 @@ def test_bars_are_sorted_and_named_in_every_panel() -> None:
 
 
 def test_what_diverged_is_not_drawn() -> None:
-    found = ranking()
-    lost = found._replace(
+    result = ranking()
+    lost = result._replace(
         scores=tuple(
-            one._replace(by_seed=(np.nan, 0.1)) if one.method == "power-controlled" else one for one in found.scores
+            one._replace(by_seed=(np.nan, 0.1)) if one.method == "power-controlled" else one for one in result.scores
         )
     )
     ticks = ranking_plots.adversaries_figure(lost).axes[0].get_yticklabels()
@@ -178,8 +178,8 @@ def test_labels_keep_their_order_and_their_distance(gap: float) -> None:
 
 
 def test_nothing_that_promises_leaves_nothing_to_draw(tmp_path: Path) -> None:
-    found = ranking()
-    free = found._replace(scores=tuple(one for one in found.scores if one.against == NOBODY))
+    result = ranking()
+    free = result._replace(scores=tuple(one for one in result.scores if one.against == NOBODY))
     with pytest.raises(mc.Error, match="nothing to draw"):
         ranking_plots.uses_figure(free)
     assert {path.name for path in pages.write(free, tmp_path)} == {"ranking.html", "ranking.json"}

@@ -25,8 +25,8 @@ def texts(row: tuple[str | Cell, ...]) -> list[str]:
 
 
 def charts(page: str) -> list[dict[str, Any]]:
-    found = [json.loads(text) for text in CHART.findall(page)]
-    return [one for one in found if "data" in one and "layout" in one]
+    result = [json.loads(text) for text in CHART.findall(page)]
+    return [one for one in result if "data" in one and "layout" in one]
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +36,10 @@ def page() -> str:
 
 def test_a_row_has_a_cell_under_every_heading() -> None:
     one = score("any", 0.5, options={"shared_to_own": 3.0}, at_edge=True)
-    found = ranking(one)
-    (row,) = pages.cells(found, (one,))
-    assert len(row) == len(pages.headings(found)) == len(pages.HEADINGS)
-    shown = dict(zip(pages.headings(found), texts(row), strict=True))
+    result = ranking(one)
+    (row,) = pages.cells(result, (one,))
+    assert len(row) == len(pages.headings(result)) == len(pages.HEADINGS)
+    shown = dict(zip(pages.headings(result), texts(row), strict=True))
     assert shown == {
         "": "1",
         "method": "any",
@@ -78,15 +78,15 @@ def test_rows_without_place_seeds_or_promise_say_so() -> None:
 
 
 def test_who_leads_and_who_is_next_stands_for_every_budget() -> None:
-    found = full()
-    rows = [texts(row) for row in pages.leaders(found)]
+    result = full()
+    rows = [texts(row) for row in pages.leaders(result)]
     assert [tuple(row[:3]) for row in rows] == [
-        (against, f"{epsilon:g}", str(uses)) for against in found.adversaries for epsilon in EPSILONS for uses in USES
+        (against, f"{epsilon:g}", str(uses)) for against in result.adversaries for epsilon in EPSILONS for uses in USES
     ]
     assert all(len(row) == len(pages.LEADING) for row in rows)
     assert rows[3][3:] == ["power-controlled", "0.650", "slow", "0.450", "yes"]
     assert rows[-1][3:] == ["paired", "0.850", "power-controlled", "0.650", "yes"]
-    heads = pages.headings(found, pages.LEADING)
+    heads = pages.headings(result, pages.LEADING)
     assert heads[:2] == ("against", "epsilon (unit record)")
     assert heads[4] == heads[6] == "accuracy"
 
@@ -134,9 +134,9 @@ def test_the_page_says_what_is_hidden_at_which_delta_and_that_choosing_is_not_pa
 
 
 def test_the_page_keeps_all_values_for_programs(page: str) -> None:
-    found = re.search(r'id="ranking"[^>]*>(.*?)</(?:script|pre|textarea)>', page, re.DOTALL)
-    assert found is not None
-    values = json.loads(html.unescape(found[1]))
+    result = re.search(r'id="ranking"[^>]*>(.*?)</(?:script|pre|textarea)>', page, re.DOTALL)
+    assert result is not None
+    values = json.loads(html.unescape(result[1]))
     assert values == json.loads(json_text(full().as_dict()))
 
 
@@ -160,8 +160,8 @@ def test_sections_that_have_nothing_to_show_are_left_out() -> None:
 
 def test_lines_have_a_point_for_every_number_of_uses(page: str) -> None:
     first, second = charts(page)[: len(EPSILONS)]
-    for found, gained in ((first, 0.0), (second, 0.1)):
-        lines = {line["name"]: line for line in found["data"]}
+    for result, gained in ((first, 0.0), (second, 0.1)):
+        lines = {line["name"]: line for line in result["data"]}
         assert set(lines) == {
             *("power-controlled", "slow", "paired", "paired, eavesdropper and one node", "paired, eavesdropper"),
             "server, trusted server",
@@ -174,8 +174,8 @@ def test_lines_have_a_point_for_every_number_of_uses(page: str) -> None:
         dashes = {name: line["line"]["dash"] for name, line in lines.items()}
         assert (dashes["paired"], dashes["paired, eavesdropper"]) == ("solid", "dot")
         assert dashes["server, trusted server"] == "dashdot"
-        assert found["layout"]["xaxis"]["title"]["text"] == "channel uses"
-        assert found["layout"]["yaxis"]["title"]["text"] == "published accuracy"
+        assert result["layout"]["xaxis"]["title"]["text"] == "channel uses"
+        assert result["layout"]["yaxis"]["title"]["text"] == "published accuracy"
 
 
 def test_bars_go_from_the_best_on_top_by_either_metric(page: str) -> None:
@@ -198,18 +198,18 @@ def test_what_diverged_has_no_point_on_a_line() -> None:
 
 
 def test_page_values_and_plots_are_written(tmp_path: Path) -> None:
-    found = ranking(score("power-controlled", 0.5), score("weak", 0.9, against=EAVESDROPPER))
-    written = pages.write(found, tmp_path)
+    result = ranking(score("power-controlled", 0.5), score("weak", 0.9, against=EAVESDROPPER))
+    written = pages.write(result, tmp_path)
     assert {path.name for path in written} == {path.name for path in tmp_path.iterdir()}
-    assert json.loads((tmp_path / pages.VALUES).read_text()) == json.loads(json_text(found.as_dict()))
-    assert (tmp_path / pages.PAGE).read_text() == pages.page_of(found)
+    assert json.loads((tmp_path / pages.VALUES).read_text()) == json.loads(json_text(result.as_dict()))
+    assert (tmp_path / pages.PAGE).read_text() == pages.page_of(result)
     assert (tmp_path / "uses.png").read_bytes()[:4] == b"\x89PNG"
     assert (tmp_path / "adversaries.pdf").read_bytes()[:4] == b"%PDF"
 
 
 def test_without_a_promise_there_is_a_page_and_no_plot(tmp_path: Path) -> None:
-    found: Ranking = ranking(left_out=full().left_out)
-    assert pages.write(found, tmp_path) == (tmp_path / pages.PAGE, tmp_path / pages.VALUES)
+    result: Ranking = ranking(left_out=full().left_out)
+    assert pages.write(result, tmp_path) == (tmp_path / pages.PAGE, tmp_path / pages.VALUES)
     assert {path.name for path in tmp_path.iterdir()} == {pages.PAGE, pages.VALUES}
 
 

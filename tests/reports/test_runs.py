@@ -26,10 +26,10 @@ def body(*runs: mc.Result) -> str:
 
 def table(text: str, title: str) -> tuple[list[str], list[list[tuple[str, str]]]]:
     """Headings, and rows of (what is shown, data-value) of the first table of that title."""
-    found = re.search(rf"<caption>{title}</caption>(.*?)</table>", text, re.DOTALL)
-    assert found
-    headings = re.findall(r"<th[^>]*>(.*?)</th>", found[1])
-    lines = re.findall(r"<tr>(.*?)</tr>", found[1].split("<tbody>")[1], re.DOTALL)
+    result = re.search(rf"<caption>{title}</caption>(.*?)</table>", text, re.DOTALL)
+    assert result
+    headings = re.findall(r"<th[^>]*>(.*?)</th>", result[1])
+    lines = re.findall(r"<tr>(.*?)</tr>", result[1].split("<tbody>")[1], re.DOTALL)
     cell = re.compile(r'<td(?: class="number")?(?: data-value="([^"]*)")?>(.*?)</td>')
     return headings, [[(shown, value) for value, shown in cell.findall(line)] for line in lines]
 
@@ -41,17 +41,17 @@ def words(text: str) -> str:
 def test_the_comparison_is_that_of_compare() -> None:
     runs = [example(name) for name in EVERY]
     headings, rows = table(body(*runs), "At the end, published distance")
-    found = mc.compare(*runs, metric="published_distance")
+    result = mc.compare(*runs, metric="published_distance")
     assert headings[2] == "published distance"
     assert headings[4] == "against first"
-    assert headings[8:] == [f"epsilon, {who}" for who in found.adversaries]
-    assert found.adversaries == ("everybody", "trusted server")
-    for shown, row, texts in zip(rows, found.rows, found.cells, strict=True):
+    assert headings[8:] == [f"epsilon, {who}" for who in result.adversaries]
+    assert result.adversaries == ("everybody", "trusted server")
+    for shown, row, texts in zip(rows, result.rows, result.cells, strict=True):
         assert [text for text, _ in shown] == list(texts)
         assert float(shown[2][1]) == row.final
         assert shown[4][1] == ("" if row.difference is None else repr(row.difference))
         assert float(shown[5][1]) == row.worst
-        for at, who in enumerate(found.adversaries, start=8):
+        for at, who in enumerate(result.adversaries, start=8):
             promised = row.epsilon_against(who)
             assert shown[at][1] == ("" if promised is None else repr(promised))
 

@@ -21,23 +21,23 @@ METRIC = "published_loss"
 
 @pytest.mark.slow
 def test_lines_are_means_and_bands_over_seeds() -> None:
-    found = sweep()
-    shown = view(found, METRIC)
+    result = sweep()
+    shown = view(result, METRIC)
     assert shown.against == "privacy.epsilon"
     assert shown.values == [1.0, 2.0, 8.0]
     (panel,) = shown.panels
     assert [line.name for line in panel.lines] == ["power-controlled", "mped2fl"]
     line = panel.lines[1]
     assert line.x == [1.0, 2.0, 8.0]
-    final = found["epsilon-2_mped2fl"].final(METRIC).mean(axis=1)
+    final = result["epsilon-2_mped2fl"].final(METRIC).mean(axis=1)
     assert line.mean[1] == pytest.approx(final.mean())
     assert line.spread[1] == pytest.approx(final.std(ddof=1))
 
 
 @pytest.mark.slow
 def test_against_another_key_budgets_have_shades_and_methods_hues() -> None:
-    found = sweep(steps=(0.05, 0.1, 0.2))
-    shown = view(found, METRIC, "schedule.step")
+    result = sweep(steps=(0.05, 0.1, 0.2))
+    shown = view(result, METRIC, "schedule.step")
     (panel,) = shown.panels
     assert len(panel.lines) == 6
     assert len({line.style.light for line in panel.lines}) == 6
@@ -46,8 +46,8 @@ def test_against_another_key_budgets_have_shades_and_methods_hues() -> None:
 
 
 def test_a_third_key_makes_dashes_and_a_fourth_panels() -> None:
-    found = sweep(steps=(0.05, 0.1), network_seed=(1, 2, 3), epsilons=(1.0, 2.0), data_partition=("iid", "sorted"))
-    shown = view(found, METRIC)
+    result = sweep(steps=(0.05, 0.1), network_seed=(1, 2, 3), epsilons=(1.0, 2.0), data_partition=("iid", "sorted"))
+    shown = view(result, METRIC)
     assert [panel.title for panel in shown.panels] == [
         f"network seed {seed}, partition {rule}" for seed in (1, 2, 3) for rule in ("iid", "sorted")
     ]
@@ -59,26 +59,26 @@ def test_a_third_key_makes_dashes_and_a_fourth_panels() -> None:
 
 def test_too_many_panels_are_refused_and_the_page_says_so() -> None:
     seeds = tuple(range(7))
-    found = sweep(("mped2fl",), (1.0, 2.0), (0.05, 0.1), network_seed=seeds, data_seed=(1, 2))
+    result = sweep(("mped2fl",), (1.0, 2.0), (0.05, 0.1), network_seed=seeds, data_seed=(1, 2))
     with pytest.raises(Error, match="14 panels"):
-        view(found, METRIC)
-    assert "Not drawn against" in page.page_of(found)
+        view(result, METRIC)
+    assert "Not drawn against" in page.page_of(result)
 
 
 def test_points_that_were_drawn_are_not_joined() -> None:
-    found = sweep(steps=(0.05, 0.07, 0.11), drawn=("schedule.step",), epsilons=(2.0,))
-    shown = view(found, METRIC, "schedule.step")
+    result = sweep(steps=(0.05, 0.07, 0.11), drawn=("schedule.step",), epsilons=(2.0,))
+    shown = view(result, METRIC, "schedule.step")
     assert shown.is_drawn
     assert [line.name for line in shown.panels[0].lines] == ["power-controlled", "mped2fl"]
-    axes = sweep_figure(found, METRIC, "schedule.step").axes[0]
+    axes = sweep_figure(result, METRIC, "schedule.step").axes[0]
     assert {line.get_linestyle() for line in axes.get_lines()} == {"None"}
 
 
 def test_words_have_places_of_their_own() -> None:
-    found = sweep()
-    shown = view(found, METRIC, "algorithm.name")
+    result = sweep()
+    shown = view(result, METRIC, "algorithm.name")
     assert not shown.is_numeric
-    axes = sweep_figure(found, METRIC, "algorithm.name").axes[0]
+    axes = sweep_figure(result, METRIC, "algorithm.name").axes[0]
     assert [text.get_text() for text in axes.get_xticklabels()] == ["power-controlled", "mped2fl"]
 
 
@@ -89,11 +89,11 @@ def test_what_is_drawn_by_default() -> None:
 
 
 def test_figures_are_saved_and_names_are_only_names(tmp_path: Path) -> None:
-    found = sweep(algorithms=("power-controlled", "mped2fl"), data_name=("_$x$.csv", "<b>.csv"))
+    result = sweep(algorithms=("power-controlled", "mped2fl"), data_name=("_$x$.csv", "<b>.csv"))
     for name in ("a.png", "a.pdf", "a.svg"):
-        save(sweep_figure(found), tmp_path / name)
+        save(sweep_figure(result), tmp_path / name)
         assert (tmp_path / name).stat().st_size > 5000
-    legend = sweep_figure(found).legends[0]
+    legend = sweep_figure(result).legends[0]
     assert [text.get_text() for text in legend.get_texts()][:2] == [
         "power-controlled, data _$x$.csv",
         "power-controlled, data <b>.csv",
@@ -109,12 +109,12 @@ def test_unknown_metrics_and_keys_are_refused() -> None:
 
 
 def test_the_table_has_a_row_for_every_point_in_order() -> None:
-    found = sweep(epsilons=(8.0, 1.0, 2.0))
-    rows = sweep_table.cells(found, METRIC)
+    result = sweep(epsilons=(8.0, 1.0, 2.0))
+    rows = sweep_table.cells(result, METRIC)
     texts = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in rows]
     assert [row[:2] for row in texts] == [[e, n] for e in ("1", "2", "8") for n in ("power-controlled", "mped2fl")]
-    assert sweep_table.headings(found, METRIC)[:3] == ("epsilon", "algorithm", METRIC)
-    run = found["epsilon-2_mped2fl"]
+    assert sweep_table.headings(result, METRIC)[:3] == ("epsilon", "algorithm", METRIC)
+    run = result["epsilon-2_mped2fl"]
     by_hand = run.final(METRIC)
     assert texts[3][2:5] == [
         f"{by_hand.mean():.4f}",
@@ -122,12 +122,12 @@ def test_the_table_has_a_row_for_every_point_in_order() -> None:
         f"{by_hand.mean(axis=0).max():.4f}",
     ]
     assert texts[2][-1] == "2"
-    assert "epsilon" not in sweep_table.headings(found, "own_loss")[2:]
+    assert "epsilon" not in sweep_table.headings(result, "own_loss")[2:]
 
 
 def test_the_page_shows_points_promises_and_what_failed() -> None:
-    found = with_failure(sweep(), "epsilon-1_mped2fl", "no split meets <the> budget")
-    text = page.page_of(found)
+    result = with_failure(sweep(), "epsilon-1_mped2fl", "no split meets <the> budget")
+    text = page.page_of(result)
     assert "Whoever chooses by this page: settings chosen on this data, not paid" in text
     assert "5 of 6 points, 3 seeds each" in text
     assert "no split meets &lt;the&gt; budget" in text
@@ -150,16 +150,16 @@ def test_no_two_curves_of_a_page_look_the_same() -> None:
 
 
 def test_an_epsilon_stands_only_where_the_account_holds() -> None:
-    found = sweep()
-    run = found["epsilon-1_power-controlled"]
+    result = sweep()
+    run = result["epsilon-1_power-controlled"]
     forged = mc.Result(**vars(run) | {"ledger": run.ledger.assign(promised_mu=run.ledger["promised_mu"] / 3)})
-    text = page.page_of(mc.Sweep(**vars(found) | {"runs": found.runs | {"epsilon-1_power-controlled": forged}}))
+    text = page.page_of(mc.Sweep(**vars(result) | {"runs": result.runs | {"epsilon-1_power-controlled": forged}}))
     assert "epsilon-1_power-controlled is not certified" in text
 
 
 def test_nothing_done_is_nothing_to_show() -> None:
-    found = sweep(epsilons=(1.0,), algorithms=("mped2fl",))
-    empty = mc.Sweep(**vars(found) | {"runs": {}, "epsilons": {}})
+    result = sweep(epsilons=(1.0,), algorithms=("mped2fl",))
+    empty = mc.Sweep(**vars(result) | {"runs": {}, "epsilons": {}})
     with pytest.raises(Error, match="is done"):
         page.page_of(empty)
     with pytest.raises(Error, match="nothing to draw"):
@@ -167,12 +167,12 @@ def test_nothing_done_is_nothing_to_show() -> None:
 
 
 def test_the_data_set_is_a_grid_with_gaps() -> None:
-    found = with_failure(sweep(), "epsilon-1_mped2fl", "no")
-    assert found.data["final_published_loss"].dims == ("privacy.epsilon", "algorithm.name", "seed")
-    gap = found.data.sel({"privacy.epsilon": 1.0, "algorithm.name": "mped2fl"})
+    result = with_failure(sweep(), "epsilon-1_mped2fl", "no")
+    assert result.data["final_published_loss"].dims == ("privacy.epsilon", "algorithm.name", "seed")
+    gap = result.data.sel({"privacy.epsilon": 1.0, "algorithm.name": "mped2fl"})
     assert np.isnan(gap["published_loss"]).all()
-    assert not np.isnan(found.data["published_loss"].sel({"privacy.epsilon": 2.0})).any()
-    assert len(found.to_frame()) == 5 * 3
+    assert not np.isnan(result.data["published_loss"].sel({"privacy.epsilon": 2.0})).any()
+    assert len(result.to_frame()) == 5 * 3
 
 
 def test_a_sample_of_nodes_is_said_below_the_tables() -> None:

@@ -19,14 +19,14 @@ def network_rows() -> tuple[Row, ...]:
 
 
 def test_lines_are_the_ends_of_the_runs() -> None:
-    made = runs(features_power_controlled_1=0.95, certified_central_dp_0_3=0.85)
-    found = {line.name: line for line in better_inputs.lines(made)}
-    np.testing.assert_allclose(found["raw pixels"].mean, 0.6)
-    np.testing.assert_allclose(found["features"].mean, [0.6, 0.95, 0.6])
-    np.testing.assert_allclose(found["raw pixels, trusted server"].mean, [0.85, 0.8, 0.8])
-    assert (found["features"].spread > 0).all()
-    assert len(found) == 4
-    with_network = better_inputs.lines(made, network_rows())
+    built = runs(features_power_controlled_1=0.95, certified_central_dp_0_3=0.85)
+    result = {line.name: line for line in better_inputs.lines(built)}
+    np.testing.assert_allclose(result["raw pixels"].mean, 0.6)
+    np.testing.assert_allclose(result["features"].mean, [0.6, 0.95, 0.6])
+    np.testing.assert_allclose(result["raw pixels, trusted server"].mean, [0.85, 0.8, 0.8])
+    assert (result["features"].spread > 0).all()
+    assert len(result) == 4
+    with_network = better_inputs.lines(built, network_rows())
     np.testing.assert_allclose(with_network[4].mean, [0.70, 0.71, 0.72])
     np.testing.assert_allclose(with_network[5].mean, [0.80, 0.81, 0.82])
 
@@ -103,9 +103,9 @@ def test_travel_depends_on_the_noise_alone() -> None:
 
 
 def test_settings_on_features_are_certified_and_preprocessed() -> None:
-    found = [setting for setting in settings("mnist", 2) if setting.group == "features"]
-    assert len(found) == 6
-    for setting in found:
+    result = [setting for setting in settings("mnist", 2) if setting.group == "features"]
+    assert len(result) == 6
+    for setting in result:
         privacy, schedule = setting.experiment.privacy, setting.experiment.schedule
         assert (privacy.centring, privacy.whitening, privacy.unit) == (0.02, 0.10, "record")
         assert (schedule.epochs, schedule.step) == (12, FEATURE_STEPS[setting.epsilon])

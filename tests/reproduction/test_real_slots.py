@@ -16,7 +16,7 @@ from tests.reproduction.test_run_tables import runs
 PAPER = mc.Network(gains=gains.paper(1))
 
 
-def made(network: mc.Network = PAPER, **ends: float) -> list[Run]:
+def built(network: mc.Network = PAPER, **ends: float) -> list[Run]:
     plan: Any = SimpleNamespace(network=network, problem=SimpleNamespace(dim=7850))
     return [run._replace(plan=plan) for run in runs(**ends)]
 
@@ -34,7 +34,7 @@ def test_slots_sendings_time_and_energy_of_the_papers_network() -> None:
 
 
 def test_of_one_use_against_four_nothing_remains_on_the_papers_network() -> None:
-    count, *others = real_slots.findings(*real_slots.ways_and_duels(made()))
+    count, *others = real_slots.findings(*real_slots.ways_and_duels(built()))
     assert count.holds is False
     assert "1 against 4 takes full duplex" in count.text
     assert "takes 4 against 4 (half duplex 4, own slots 4), with 0.33 times the radiated energy" in count.text
@@ -46,14 +46,14 @@ def test_on_a_tree_the_paper_s_count_can_be_had() -> None:
     ways = real_slots.ways(path, 100, 4)
     assert ways[0].possible
     assert real_slots.buildable(ways) is ways[0]
-    _, duels = real_slots.ways_and_duels(made())
+    _, duels = real_slots.ways_and_duels(built())
     count, *_ = real_slots.findings(ways, duels)
     assert count.holds is True
     assert "no multicast" not in count.text
 
 
 def test_who_is_ahead_after_as_many_slots_is_computed() -> None:
-    ways, duels = real_slots.ways_and_duels(made(matched_mped2fl_1=0.7, published_mped2fl_2=0.65))
+    ways, duels = real_slots.ways_and_duels(built(matched_mped2fl_1=0.7, published_mped2fl_2=0.65))
     _, first, second = real_slots.findings(ways, duels)
     assert first.holds is True
     assert "after 400 slots" in first.text
@@ -64,7 +64,7 @@ def test_who_is_ahead_after_as_many_slots_is_computed() -> None:
 
 
 def test_the_chapter_has_table_picture_and_curves_of_the_same_runs() -> None:
-    listed = made()
+    listed = built()
     chapter = chapters.on_a_radio(listed)
     [table], [picture] = chapter.tables, chapter.pictures
     assert [row[3] for row in table.rows] == ["1", "4", "4", "4"]

@@ -21,9 +21,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "runs" / f"run-{next(count)}").mkdir(parents=True)
         return Reproduction("digits", 1, (), (), ())
 
-    def write(made: Reproduction, folder: Path, _: object) -> None:
+    def write(built: Reproduction, folder: Path, _: object) -> None:
         (folder / "report.html").write_text("page")
-        (folder / writing.MARK).write_text(json.dumps(writing.as_dict(made)))
+        (folder / writing.MARK).write_text(json.dumps(writing.as_dict(built)))
 
     monkeypatch.setattr(module, "_reproduction", make)
     monkeypatch.setattr(writing, "write", write)

@@ -48,13 +48,13 @@ def runs(**ends: float) -> list[Run]:
     """All runs of the reproduction, rising to 0.6 (Algorithm 1), 0.5 (mPED2FL) and so on, or to what is given."""
     usual = {OURS: 0.6, RIVAL: 0.5, CENTRAL: 0.8, NOISELESS: 0.9}
     uses = {OURS: 1, RIVAL: 4, CENTRAL: 2, NOISELESS: 1}
-    found = []
+    outcome = []
     for setting in settings("mnist", SEEDS):
         end = ends.get(setting.name.replace("-", "_").replace(".", "_"), usual[setting.algorithm])
         course = end * (1 - np.exp(-EPOCHS / 30)) / (1 - np.exp(-100 / 30))
         promised = setting.epsilon if setting.group == "certified" and setting.algorithm != NOISELESS else None
-        found.append(Run(setting, None, result(course, uses[setting.algorithm], promised)))  # type: ignore[arg-type]
-    return found
+        outcome.append(Run(setting, None, result(course, uses[setting.algorithm], promised)))  # type: ignore[arg-type]
+    return outcome
 
 
 def test_the_paper_s_claim_is_judged_at_every_epoch_from_20_on() -> None:
@@ -73,9 +73,9 @@ def test_the_paper_s_claim_is_judged_at_every_epoch_from_20_on() -> None:
     assert run_tables.above_the_rival(crossing, 2).holds  # the other budget is not touched
     early = runs()
     run_tables.find(early, "published", RIVAL, 1).result.metrics["own_accuracy"].loc[{"epoch": 10}] = 0.99
-    told = run_tables.above_the_rival(early, 1)
-    assert told.holds  # before epoch 20 nothing is claimed, but it is told
-    assert "Before that it does not at epoch 10." in told.text
+    stated = run_tables.above_the_rival(early, 1)
+    assert stated.holds  # before epoch 20 nothing is claimed, but it is told
+    assert "Before that it does not at epoch 10." in stated.text
     assert "Before that" not in claim.text
 
 
@@ -86,18 +86,18 @@ def test_the_first_line_says_what_must_be_said_first() -> None:
     broken = first_lines("", 5, runs(published_mped2fl_2=0.7))
     assert broken[0].startswith("The paper's main claim did NOT hold. As published, budget 2:")
     assert "held as published" not in " ".join(broken)
-    told = first_lines("Other data.", 2, runs())
-    assert told[0] == "Other data."
-    assert told[1].startswith("Only 2 seeds")
+    stated = first_lines("Other data.", 2, runs())
+    assert stated[0] == "Other data."
+    assert stated[1].startswith("Only 2 seeds")
 
 
 @pytest.mark.parametrize(
-    ("rival", "held", "words"),
+    ("rival", "holds", "words"),
     [(0.5, True, "Algorithm 1 leads"), (0.62, False, "neither leads clearly"), (0.7, False, "mPED2FL leads")],
 )
-def test_a_lead_with_matched_steps_must_exceed_the_spread(rival: float, held: bool, words: str) -> None:
+def test_a_lead_with_matched_steps_must_exceed_the_spread(rival: float, holds: bool, words: str) -> None:
     finding = run_tables.matched(runs(matched_mped2fl_1=rival), 1)
-    assert finding.holds is held
+    assert finding.holds is holds
     assert words in finding.text
 
 
@@ -128,31 +128,33 @@ def test_the_price_of_the_promise_is_told_against_the_same_steps_and_the_best() 
 
 
 def test_power_is_judged_over_all_that_goes_on_air() -> None:
-    made = runs()
-    assert run_tables.power(made).holds is False
-    assert "as published 9, matched steps 9, certified 9, certified, on features 9 times" in run_tables.power(made).text
-    for run in made:
+    built = runs()
+    assert run_tables.power(built).holds is False
+    assert (
+        "as published 9, matched steps 9, certified 9, certified, on features 9 times" in run_tables.power(built).text
+    )
+    for run in built:
         run.result.metrics["loudest"] *= 0.1 if run.setting.algorithm != CENTRAL else 100.0
-    assert run_tables.power(made).holds
-    assert "stay within" in run_tables.power(made).text
+    assert run_tables.power(built).holds
+    assert "stay within" in run_tables.power(built).text
 
 
 def test_tables_show_the_figure_that_belongs_to_the_setting() -> None:
-    made = runs()
-    for run in made:
+    built = runs()
+    for run in built:
         run.result.metrics["published_accuracy"] = run.result.metrics["own_accuracy"] - 0.1
-    rows = {row[:2]: row for row in run_tables.summary(made).rows}
+    rows = {row[:2]: row for row in run_tables.summary(built).rows}
     assert rows["As published", "Algorithm 1, epsilon 1"][2:] == ("0.6000", "0.0158", "0.5700 (0)", "nothing")
     certified = rows["Certified", "Algorithm 1, epsilon 0.3"]
     assert certified[2:] == ("0.5000", "0.0158", "0.4700 (0)", "epsilon 0.3, against everybody")
-    targets = next(table for table in run_tables.tables(made) if table.name == "targets")
+    targets = next(table for table in run_tables.tables(built) if table.name == "targets")
     [rival] = [row for row in targets.rows if row[:2] == ("As published", "mPED2FL, epsilon 2")]
     assert rival[2:4] == ("100 / 400", "never")
 
 
 def test_curves_hold_the_band_and_every_node() -> None:
-    made = runs()
-    curve = curve_figures.curves(made)["published-power-controlled-1"]
+    built = runs()
+    curve = curve_figures.curves(built)["published-power-controlled-1"]
     assert curve.headings == ("epoch", "uses", "mean", "low", "high", "node0", "node1", "node2", "node3")
     last = dict(zip(curve.headings, curve.columns[-1], strict=True))
     assert last["mean"] == pytest.approx(0.6)

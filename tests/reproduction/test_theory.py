@@ -181,9 +181,9 @@ def test_delta_leaves_the_power_split(small: Setting) -> None:
 
 def test_noise_slope_is_the_closed_form() -> None:
     prepared = setting(base_network(), bowls(6, 2, 3.0), Noise(40.0, 1e-5, 40.0), 1500)
-    found, error, silent = growth.slopes(measure(prepared, horizons(1500), 200))
-    assert abs(found - silent - foreseen_slope(prepared)) < 4 * error
-    assert error < 0.1 * found
+    result, error, silent = growth.slopes(measure(prepared, horizons(1500), 200))
+    assert abs(result - silent - foreseen_slope(prepared)) < 4 * error
+    assert error < 0.1 * result
 
 
 def test_no_slope_is_foreseen_where_the_error_decays_too_slowly() -> None:
@@ -239,10 +239,10 @@ def test_first_term_is_the_theorems() -> None:
 @pytest.mark.parametrize("name", fits.LAWS)
 def test_fits_find_what_is_there(name: str) -> None:
     at = horizons(1000)
-    found = fits.fits(at, 30 + 7 * fits.LAWS[name](at))
-    assert fits.best(found).law == name
-    assert fits.best(found)[1:] == pytest.approx((30, 7, 0), abs=1e-9)
-    np.testing.assert_allclose(fits.best(found).at(at), 30 + 7 * fits.LAWS[name](at))
+    result = fits.fits(at, 30 + 7 * fits.LAWS[name](at))
+    assert fits.best(result).law == name
+    assert fits.best(result)[1:] == pytest.approx((30, 7, 0), abs=1e-9)
+    np.testing.assert_allclose(fits.best(result).at(at), 30 + 7 * fits.LAWS[name](at))
 
 
 def test_local_exponent_of_powers_and_of_log() -> None:
@@ -254,8 +254,8 @@ def test_local_exponent_of_powers_and_of_log() -> None:
 def test_exponent_of_a_law_with_scatter() -> None:
     generator = np.random.default_rng(3)
     x = np.geomspace(2, 64, 12)
-    found = [fits.power_law(x, 4 * x**1.5 * np.exp(0.1 * generator.standard_normal(12))) for _ in range(300)]
-    values, errors = np.array(found).T
+    result = [fits.power_law(x, 4 * x**1.5 * np.exp(0.1 * generator.standard_normal(12))) for _ in range(300)]
+    values, errors = np.array(result).T
     assert values.mean() == pytest.approx(1.5, abs=0.01)
     assert errors.mean() == pytest.approx(values.std(), rel=0.15)
 
@@ -296,8 +296,8 @@ def test_case_carries_the_theorems_constants(usual: Case, small: Setting, measur
 
 
 def sentence(theory: Theory, start: str) -> tuple[bool | None, str]:
-    (found,) = (one for one in theory_words.findings(theory) if one[1].startswith(start))
-    return found
+    (result,) = (one for one in theory_words.findings(theory) if one[1].startswith(start))
+    return result
 
 
 def with_regret(one: Case, regret: FloatArray) -> Case:
@@ -309,11 +309,11 @@ def test_rate_sentence_follows_the_numbers(theory: Theory) -> None:
     at = theory.usual.horizons
     as_log = theory._replace(usual=with_regret(theory.usual, 5 + 3 * np.log(at)))
     as_root = theory._replace(usual=with_regret(theory.usual, 5 + 3 * np.sqrt(at)))
-    held, text = sentence(as_log, "In a setting as")
-    assert held
+    holds, text = sentence(as_log, "In a setting as")
+    assert holds
     assert "best by log T at 6 of 6 nodes" in text
-    held, text = sentence(as_root, "In a setting as")
-    assert held is False
+    holds, text = sentence(as_root, "In a setting as")
+    assert holds is False
     assert "best by sqrt T at 6 of 6 nodes" in text
 
 
@@ -321,33 +321,33 @@ def test_bound_sentence_follows_the_numbers(theory: Theory) -> None:
     start = "With the U2 fitted"
     assert "stays below" in sentence(theory, start)[1]
     small = theory.usual._replace(first_term=0.0, mean=theory.usual.mean * 1e3)
-    held, text = sentence(theory._replace(usual=small), start)
-    assert held is None  # U2 was fitted: neither way does it judge the theorem
+    holds, text = sentence(theory._replace(usual=small), start)
+    assert holds is None  # U2 was fitted: neither way does it judge the theorem
     assert "exceeds" in text
 
 
 def test_geometric_sentence_follows_the_numbers(theory: Theory) -> None:
-    held, text = sentence(theory, "C is the smallest")
-    assert held is None  # true by the choice of C
+    holds, text = sentence(theory, "C is the smallest")
+    assert holds is None  # true by the choice of C
     closest = (theory.usual.z / theory.usual.z_bound[:, None]).max()
     assert f"at most {closest:.2f} of it" in text
 
 
 @pytest.mark.parametrize(
-    ("value", "held", "words"),
+    ("value", "holds", "words"),
     [(0.4, True, "upper bound"), (3.01, True, "agree"), (3.4, False, "contradicts the theorem")],
 )
-def test_growth_sentence_follows_the_numbers(theory: Theory, value: float, held: bool, words: str) -> None:
+def test_growth_sentence_follows_the_numbers(theory: Theory, value: float, holds: bool, words: str) -> None:
     changed = theory.sweeps[0]._replace(exponent=Exponent(value, 0.1))
-    found, text = sentence(theory._replace(sweeps=(changed, *theory.sweeps[1:])), "U2 grows as K")
-    assert found is held
+    result, text = sentence(theory._replace(sweeps=(changed, *theory.sweeps[1:])), "U2 grows as K")
+    assert result is holds
     assert f"{value:.3f}" in text
     assert words in text
 
 
 def test_reason_follows_the_contraction(theory: Theory) -> None:
-    held, text = sentence(theory, "There the consensus")
-    assert held is None
+    holds, text = sentence(theory, "There the consensus")
+    assert holds is None
     assert "no U1 and U2 can hold" in text
     assert f"{1 - 2 * theory.flat.contraction:.3f}" in text
     faster = theory._replace(flat=theory.flat._replace(contraction=0.8))
@@ -355,9 +355,9 @@ def test_reason_follows_the_contraction(theory: Theory) -> None:
 
 
 def test_tables_are_complete(theory: Theory) -> None:
-    found = theory_words.tables(theory)
-    assert len({table.name for table in found}) == len(found)
-    for table in found:
+    result = theory_words.tables(theory)
+    assert len({table.name for table in result}) == len(result)
+    for table in result:
         assert table.rows
         assert all(len(row) == len(table.headings) for row in table.rows)
         assert "certificate" not in " ".join((table.title, table.note, *sum(table.rows, ())))

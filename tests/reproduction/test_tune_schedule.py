@@ -49,11 +49,11 @@ def test_the_most_accurate_is_taken_and_the_first_of_equals() -> None:
 
 
 def test_all_candidates_travel_as_far_whatever_their_clip_and_decay() -> None:
-    found = tune_schedule.candidates()
-    assert len(set(found)) == len(found) == 24
+    result = tune_schedule.candidates()
+    assert len(set(result)) == len(result) == 24
     for decay, epochs in product(("constant", "sqrt"), (100,)):
         steps = 1 / np.sqrt(np.arange(1, epochs + 1)) if decay == "sqrt" else np.ones(epochs)
-        alike = [one for one in found if (one.decay, one.epochs) == (decay, epochs)]
+        alike = [one for one in result if (one.decay, one.epochs) == (decay, epochs)]
         lengths = sorted(one.step * steps.sum() * one.clip for one in alike)
         assert lengths == pytest.approx(np.repeat([50.0, 100.0, 200.0, 400.0], 3), rel=1e-3)
 

@@ -23,21 +23,21 @@ def test_time_and_energy_up_to_the_target() -> None:
 
 
 def test_columns_only_where_a_radio_is() -> None:
-    found = mc.compare(plain(), metric="published_loss")
-    assert not found.has_radio
-    assert "s" not in found.headings
-    assert "mJ" not in found.headings
-    assert (found.rows[0].radio, found.rows[0].air_seconds, found.rows[0].joules) == (None, None, None)
+    result = mc.compare(plain(), metric="published_loss")
+    assert not result.has_radio
+    assert "s" not in result.headings
+    assert "mJ" not in result.headings
+    assert (result.rows[0].radio, result.rows[0].air_seconds, result.rows[0].joules) == (None, None, None)
 
 
 @pytest.mark.slow
 def test_a_dash_stands_for_a_run_without_a_radio() -> None:
-    found = mc.compare(plain(), own_slot(), aligned(), metric="published_loss", target=1e9)
-    at = found.headings.index("uses") + 1
-    assert found.headings[at : at + 2] == ("s", "mJ")
-    seconds, energy = zip(*(cells[at : at + 2] for cells in found.cells), strict=True)
+    result = mc.compare(plain(), own_slot(), aligned(), metric="published_loss", target=1e9)
+    at = result.headings.index("uses") + 1
+    assert result.headings[at : at + 2] == ("s", "mJ")
+    seconds, energy = zip(*(cells[at : at + 2] for cells in result.cells), strict=True)
     assert (seconds[0], energy[0]) == ("-", "-")
-    rows = found.rows
+    rows = result.rows
     for row, time, joules in zip(rows[1:], seconds[1:], energy[1:], strict=True):
         assert row.air_seconds is not None
         assert row.joules is not None
@@ -45,12 +45,12 @@ def test_a_dash_stands_for_a_run_without_a_radio() -> None:
         assert float(joules) == pytest.approx(1e3 * row.joules, rel=0.01)
     assert rows[2].air_seconds is not None
     assert rows[2].air_seconds > 0.5  # computing is counted where it was given
-    assert " - " in str(found).splitlines()[1]
+    assert " - " in str(result).splitlines()[1]
 
 
 def test_a_target_that_is_never_reached_takes_no_time() -> None:
-    found = mc.compare(plain(), own_slot(), metric="published_loss", target=-1.0)
-    at = found.headings.index("uses")
-    assert [cells[at : at + 3] for cells in found.cells] == [("", "-", "-"), ("", "", "")]
-    assert found.rows[1].air_seconds is None
-    assert found.rows[1].joules is None
+    result = mc.compare(plain(), own_slot(), metric="published_loss", target=-1.0)
+    at = result.headings.index("uses")
+    assert [cells[at : at + 3] for cells in result.cells] == [("", "-", "-"), ("", "", "")]
+    assert result.rows[1].air_seconds is None
+    assert result.rows[1].joules is None

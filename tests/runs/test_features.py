@@ -108,9 +108,9 @@ def test_a_map_of_ones_own_is_printed_with_the_promise_and_never_run_by_certify(
     )
     assert line in run.info["privacy"]["assumptions"]
     monkeypatch.setattr("my_maps.shifted", None)
-    found = mc.certify(run)
-    assert [one for one in found.assumptions if "my_maps" in one] == [line]
-    assert any("not of the house" in words for words in found.not_compared)
+    result = mc.certify(run)
+    assert [one for one in result.assumptions if "my_maps" in one] == [line]
+    assert any("not of the house" in words for words in result.not_compared)
     undeclared = json.dumps([["my_maps:shifted", " "]])
     with pytest.raises(Altered, match="nobody declared"):
         mc.certify(with_ledger(run, run.ledger.assign_attrs(data_declared=undeclared)))
@@ -174,7 +174,7 @@ def test_the_bias_stands_for_a_constant_feature(bias: float) -> None:
     problem = SoftmaxRegression(data=data, clip=0.3, bias=bias)
     model = np.random.default_rng(1).normal(0, 3, problem.shape)
     rows = jax.tree.map(lambda leaf: leaf[1], problem.local_data())
-    found = problem.gradient_at_public(jax.numpy.asarray(model, np.float32), rows, jax.random.key(0))
+    result = problem.gradient_at_public(jax.numpy.asarray(model, np.float32), rows, jax.random.key(0))
     x = np.column_stack([data.dataset.features[data.rows[1]], np.full(data.sizes[1], bias)]).astype(np.float64)
     scores = x @ model.T
     chance = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -183,7 +183,7 @@ def test_the_bias_stands_for_a_constant_feature(bias: float) -> None:
     gradients = residual[:, :, None] * x[:, None, :]
     norms = np.sqrt(np.square(gradients).sum(axis=(1, 2)))
     expected = (gradients * np.minimum(1, 0.3 / norms)[:, None, None]).mean(axis=0)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
 def sites(folder: Path, **overrides: Any) -> Experiment:

@@ -37,11 +37,11 @@ def result() -> mc.Result:
 
 
 def test_what_is_left_has_a_value_for_every_seed_epoch_and_node(result: mc.Result) -> None:
-    found = result.metrics["model_length"]
-    assert found.dims == ("seed", "epoch", "node")
-    assert found.shape == (2, 3, NODES)
-    assert (np.asarray(found) > 0).all()
-    assert (np.asarray(found) <= 2 * (1 + 1e-6)).all()  # Omega is a ball of that radius
+    solution = result.metrics["model_length"]
+    assert solution.dims == ("seed", "epoch", "node")
+    assert solution.shape == (2, 3, NODES)
+    assert (np.asarray(solution) > 0).all()
+    assert (np.asarray(solution) <= 2 * (1 + 1e-6)).all()  # Omega is a ball of that radius
     assert result.left_by_method == ("model_length",)
 
 
@@ -69,9 +69,9 @@ def test_it_reaches_table_page_and_terminal(
 
 def test_it_survives_a_node_that_drops_out() -> None:
     problem = mc.Quadratic.random(NODES, 3, ball=2.0)
-    found = mc.run(talkative(problem), problem, drops={4: 3}, options=mc.RunOptions(evaluate_every=1))
-    assert np.isfinite(found.metrics["model_length"]).all()
-    assert mc.certify(found).verdict == "kept"
+    solution = mc.run(talkative(problem), problem, drops={4: 3}, options=mc.RunOptions(evaluate_every=1))
+    assert np.isfinite(solution.metrics["model_length"]).all()
+    assert mc.certify(solution).verdict == "kept"
 
 
 def test_resumed_runs_keep_it(tmp_path: Path) -> None:

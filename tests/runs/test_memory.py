@@ -40,7 +40,7 @@ MACHINE = "MemTotal: 900 kB\nMemAvailable:     800 kB\n"
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("stated", "expected"),
     [
         ({}, 800 * 1024),
         ({"/sys/fs/cgroup/memory.max": "max", "/sys/fs/cgroup/memory.current": "5"}, 800 * 1024),
@@ -77,9 +77,9 @@ MACHINE = "MemTotal: 900 kB\nMemAvailable:     800 kB\n"
     ],
 )
 def test_machine_container_job_and_limit_count(
-    told: dict[str, str], expected: int, monkeypatch: pytest.MonkeyPatch
+    stated: dict[str, str], expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = {"/proc/meminfo": MACHINE} | told
+    texts = {"/proc/meminfo": MACHINE} | stated
     monkeypatch.setattr(free_memory, "_text", lambda path: texts.get(str(path), ""))
     assert free_memory.free_memory() == expected
 

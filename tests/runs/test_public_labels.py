@@ -199,9 +199,9 @@ def test_ledger_and_experiment_must_say_the_same(folder: Path) -> None:
 def test_a_run_without_these_facts_is_refused(folder: Path) -> None:
     assert call("run", "my.toml", "--out", "made", folder=folder).code == 0
     ran = mc.load_run(folder / "made")
-    found = mc.certify(ran)
-    assert found.verdict == "kept"
-    assert any('"sorted" reads labels' in line for line in found.assumptions)
+    result = mc.certify(ran)
+    assert result.verdict == "kept"
+    assert any('"sorted" reads labels' in line for line in result.assumptions)
     silent = ran.ledger.copy()
     silent.attrs = {key: value for key, value in ran.ledger.attrs.items() if not key.startswith("data_")}
     assert "does not say its data_" in caught(with_ledger(ran, silent))

@@ -217,9 +217,9 @@ def test_energy_of_every_node_is_needed() -> None:
 def test_slower_air_in_the_ledger_alone_is_refused(tmp_path: Path) -> None:
     """Whoever makes all hashes anew still has two files to agree."""
     run = own_slot()
-    told = from_xarray(run.ledger)
-    told.attributes["model_air_seconds"] = 2 * told.attributes["model_air_seconds"]
-    Outcome(from_xarray(run.metrics), told, run.published, run.info).save(tmp_path / "run")
+    stated = from_xarray(run.ledger)
+    stated.attributes["model_air_seconds"] = 2 * stated.attributes["model_air_seconds"]
+    Outcome(from_xarray(run.metrics), stated, run.published, run.info).save(tmp_path / "run")
     with pytest.raises(Altered, match="air_seconds"):
         mc.load_run(tmp_path / "run")
 

@@ -66,7 +66,7 @@ def test_ties_are_broken_by_name() -> None:
 
 def test_a_weaker_promise_never_stands_in_a_stronger_table() -> None:
     everybody, one_node, eavesdropper, _ = ADVERSARIES
-    found = ranking(
+    result = ranking(
         score("strong", 0.3),
         score("pairs", 0.1, everybody),
         score("pairs", 0.2, one_node),
@@ -74,19 +74,19 @@ def test_a_weaker_promise_never_stands_in_a_stronger_table() -> None:
         score("server", 0.95, TRUSTED),
         score("free", 0.99, NOBODY),
     )
-    assert found.adversaries == (everybody, one_node, eavesdropper)
-    shown = {who: [(one.method, one.mean) for one in found.table(who, 1.0, 40)] for who in found.adversaries}
+    assert result.adversaries == (everybody, one_node, eavesdropper)
+    shown = {who: [(one.method, one.mean) for one in result.table(who, 1.0, 40)] for who in result.adversaries}
     assert shown[everybody] == [("strong", 0.3), ("pairs", 0.1)]
     assert shown[one_node] == [("strong", 0.3), ("pairs", 0.2)]
     assert shown[eavesdropper] == [("pairs", 0.9), ("strong", 0.3)]
-    assert [one.method for one in found.ceiling(1.0, 40)] == ["server"]
-    assert [one.method for one in found.unprotected(40)] == ["free"]
+    assert [one.method for one in result.ceiling(1.0, 40)] == ["server"]
+    assert [one.method for one in result.unprotected(40)] == ["free"]
 
 
 def test_other_budgets_are_other_tables() -> None:
-    found = ranking(score("a", 0.3), score("a", 0.6)._replace(epsilon=3.0), score("a", 0.7)._replace(uses=200))
-    assert [one.mean for one in found.table("everybody", 1.0, 40)] == [0.3]
-    assert found.table("everybody", 7.0, 40) == ()
+    result = ranking(score("a", 0.3), score("a", 0.6)._replace(epsilon=3.0), score("a", 0.7)._replace(uses=200))
+    assert [one.mean for one in result.table("everybody", 1.0, 40)] == [0.3]
+    assert result.table("everybody", 7.0, 40) == ()
 
 
 def test_plain_values_hold_tables_and_the_statement() -> None:

@@ -32,16 +32,16 @@ def test_ties_are_broken_by_name_whatever_the_order_of_scores() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_not_finite_comes_last_by_either_metric(metric: str, value: float) -> None:
     lost = score("a-lost", 0.0, by_seed=(0.5, value))
-    found = ranking(lost, score("z-worst", -1e6), score("y-worst", 1e6), metric=metric)
-    assert names(found.table(EVERYBODY, 2.0, 40))[-1] == "a-lost"
+    result = ranking(lost, score("z-worst", -1e6), score("y-worst", 1e6), metric=metric)
+    assert names(result.table(EVERYBODY, 2.0, 40))[-1] == "a-lost"
 
 
 def test_a_promise_against_everybody_counts_against_weaker_adversaries() -> None:
-    found = ranking(score("strong", 0.5), score("weak", 0.9, against=EAVESDROPPER))
-    assert found.adversaries == (EVERYBODY, EAVESDROPPER)
-    assert names(found.table(EVERYBODY, 2.0, 40)) == ["strong"]
-    assert names(found.table(ONE_NODE, 2.0, 40)) == ["strong"]
-    assert names(found.table(EAVESDROPPER, 2.0, 40)) == ["weak", "strong"]
+    result = ranking(score("strong", 0.5), score("weak", 0.9, against=EAVESDROPPER))
+    assert result.adversaries == (EVERYBODY, EAVESDROPPER)
+    assert names(result.table(EVERYBODY, 2.0, 40)) == ["strong"]
+    assert names(result.table(ONE_NODE, 2.0, 40)) == ["strong"]
+    assert names(result.table(EAVESDROPPER, 2.0, 40)) == ["weak", "strong"]
 
 
 def test_a_method_stands_once_and_with_the_promise_made_for_the_adversary() -> None:
@@ -50,27 +50,27 @@ def test_a_method_stands_once_and_with_the_promise_made_for_the_adversary() -> N
         assert paired.against == against
         assert paired.mean == pytest.approx(mean)
     # Where it was made for none in between, the stronger promise stands, even if it does worse.
-    found = ranking(score("paired", 0.2), score("paired", 0.9, against=EAVESDROPPER))
-    assert [(one.against, one.method) for one in found.table(ONE_NODE, 2.0, 40)] == [(EVERYBODY, "paired")]
+    result = ranking(score("paired", 0.2), score("paired", 0.9, against=EAVESDROPPER))
+    assert [(one.against, one.method) for one in result.table(ONE_NODE, 2.0, 40)] == [(EVERYBODY, "paired")]
 
 
 def test_tables_hold_their_own_budget_and_uses_alone() -> None:
-    found = full()
+    result = full()
     for epsilon in EPSILONS:
         for uses in USES:
-            table = found.table(EVERYBODY, epsilon, uses)
+            table = result.table(EVERYBODY, epsilon, uses)
             assert names(table) == ["power-controlled", "slow", "paired"]
             assert {(one.epsilon, one.uses) for one in table} == {(epsilon, uses)}
-            assert [(one.method, one.epsilon) for one in found.ceiling(epsilon, uses)] == [("server", epsilon)]
-    assert found.table(EVERYBODY, 3.0, 40) == found.ceiling(3.0, 40) == ()
+            assert [(one.method, one.epsilon) for one in result.ceiling(epsilon, uses)] == [("server", epsilon)]
+    assert result.table(EVERYBODY, 3.0, 40) == result.ceiling(3.0, 40) == ()
 
 
 def test_servers_and_methods_without_promise_are_ranked_nowhere() -> None:
-    found = full()
-    assert found.adversaries == (EVERYBODY, ONE_NODE, EAVESDROPPER)
-    for against in found.adversaries:
-        assert not {"server", "open"} & set(names(found.table(against, 2.0, 40)))
-    assert [(one.method, one.uses) for one in found.unprotected(10)] == [("open", 10)]
+    result = full()
+    assert result.adversaries == (EVERYBODY, ONE_NODE, EAVESDROPPER)
+    for against in result.adversaries:
+        assert not {"server", "open"} & set(names(result.table(against, 2.0, 40)))
+    assert [(one.method, one.uses) for one in result.unprotected(10)] == [("open", 10)]
     only = ranking(score("server", 0.5, against=TRUSTED), score("open", 0.9, against=NOBODY, epsilon=None))
     assert only.adversaries == ()
     assert only.as_dict()["tables"] == []
@@ -118,17 +118,17 @@ def test_values_that_are_no_score_are_refused(spoilt: dict[str, object]) -> None
 
 
 def test_plain_values_show_the_tables_as_they_are_shown() -> None:
-    found = full()
-    values = json.loads(json_text(found.as_dict()))
+    result = full()
+    values = json.loads(json_text(result.as_dict()))
     assert values["statement"] == NOT_PAID
     budgets = [(one["against"], one["epsilon"], one["uses"]) for one in values["tables"]]
-    assert budgets == [(who, epsilon, uses) for who in found.adversaries for epsilon in EPSILONS for uses in USES]
+    assert budgets == [(who, epsilon, uses) for who in result.adversaries for epsilon in EPSILONS for uses in USES]
     for one in values["tables"]:
-        table = found.table(one["against"], one["epsilon"], one["uses"])
+        table = result.table(one["against"], one["epsilon"], one["uses"])
         assert [row["method"] for row in one["methods"]] == names(table)
         assert [row["against"] for row in one["methods"]] == [each.against for each in table]
         assert [row["mean"] for row in one["methods"]] == [each.mean for each in table]
-    assert len(values["scores"]) == len(found.scores)
+    assert len(values["scores"]) == len(result.scores)
     assert values["left_out"] == [{"method": "one-gain", "reason": "gains differ"}]
     assert (values["unit"], values["delta"], values["epsilons"]) == ("record", 1e-5, list(EPSILONS))
 

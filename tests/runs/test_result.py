@@ -31,9 +31,9 @@ FILES = ("experiment.toml", "ledger.nc", "metrics.csv", "metrics.nc", "published
 @pytest.fixture(scope="module")
 def result() -> Result:
     problem = Quadratic.random(4, 3, seed=1, ball=2.0)
-    made = plan(asymmetric_network(3, 4), problem, Budget(epsilon=5.0), Schedule(epochs=12))
+    built = plan(asymmetric_network(3, 4), problem, Budget(epsilon=5.0), Schedule(epochs=12))
     return run(
-        power_controlled(made),
+        power_controlled(built),
         problem,
         seeds=(3, 8),
         options=RunOptions(evaluate_every=5, name="my", experiment="# réglé\n[network]\n"),
@@ -95,8 +95,8 @@ def test_the_table_says_what_the_set_says(saved: Path) -> None:
             place = {
                 key: label for key, label in zip(("seed", "epoch", "node"), row, strict=True) if key in values.dims
             }
-            found, expected = labelled.loc[row, name], float(values.sel(place))
-            assert found == pytest.approx(expected, rel=1e-6), (name, row)
+            outcome, expected = labelled.loc[row, name], float(values.sel(place))
+            assert outcome == pytest.approx(expected, rel=1e-6), (name, row)
 
 
 def test_the_ledger_holds_what_the_engine_was_given(result: Result) -> None:

@@ -60,25 +60,25 @@ def same(one: Result, other: Result) -> bool:
 @pytest.mark.parametrize("batch", [None, 16])
 def test_evaluation_and_chunks_change_no_bit(batch: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = digits(batch=batch)
-    made = algorithm(problem)
-    often = mc.run(made, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=1))
-    seldom = mc.run(made, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=5))
+    built = algorithm(problem)
+    often = mc.run(built, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=1))
+    seldom = mc.run(built, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=5))
     assert same(often, seldom)
     monkeypatch.setattr(train, "_CHUNK_SECONDS", 0.0)  # one epoch at a time
-    assert same(often, mc.run(made, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=12)))
+    assert same(often, mc.run(built, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=12)))
     assert not np.array_equal(often.published[0], often.published[1])
 
 
 def test_resumed_runs_change_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = digits(batch=16)
-    made = algorithm(problem)
-    whole = mc.run(made, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=4))
+    built = algorithm(problem)
+    whole = mc.run(built, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=4))
     for stop in (1, 4, 7):
         folder = tmp_path / str(stop)
         monkeypatch.setattr(train, "_CHUNK_SECONDS", 0.0)
         with pytest.raises(KeyboardInterrupt):
             mc.run(
-                made,
+                built,
                 problem,
                 seeds=[3, 4],
                 options=mc.RunOptions(evaluate_every=4, folder=folder, on_progress=_stop_at(stop)),
@@ -86,7 +86,7 @@ def test_resumed_runs_change_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert (folder / CHECKPOINT).exists()
         seen: list[int] = []
         resumed = mc.run(
-            made,
+            built,
             problem,
             seeds=[3, 4],
             options=mc.RunOptions(
@@ -125,30 +125,30 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
     louder = mc.power_controlled(
         mc.plan(longer.plan.network, problem, mc.Budget(epsilon=1.0, unit="record"), mc.Schedule(epochs=12))
     )
-    for made, on in (
+    for built, on in (
         (algorithm(other), other),
         (algorithm(penalised), penalised),
         (longer, problem),
         (louder, problem),
     ):
         with pytest.raises(mc.Error, match="other data"):
-            mc.run(made, on, options=mc.RunOptions(folder=tmp_path, resume=True))
+            mc.run(built, on, options=mc.RunOptions(folder=tmp_path, resume=True))
 
 
 @pytest.mark.slow
 def test_groups_of_seeds_change_little_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where memory is short, seeds go one after the other; a run can stop in any of them."""
     problem = digits(batch=16)
-    made = algorithm(problem)
-    together = mc.run(made, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=6))
+    built = algorithm(problem)
+    together = mc.run(built, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=6))
     monkeypatch.setattr(memory, "MODEL_COPIES", 10**12)
-    apart = mc.run(made, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=6))
+    apart = mc.run(built, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=6))
     for name in ("own_loss", "published_loss", "mean_loss", "consensus_error", "sent_power", "loudest"):
         np.testing.assert_allclose(together.metrics[name], apart.metrics[name], rtol=1e-5, atol=1e-6)
     monkeypatch.setattr(train, "_CHUNK_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         mc.run(
-            made,
+            built,
             problem,
             seeds=[3, 4],
             options=mc.RunOptions(evaluate_every=6, folder=tmp_path, on_progress=_stop_at(12 + 8)),
@@ -156,7 +156,7 @@ def test_groups_of_seeds_change_little_and_resume(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(memory, "MODEL_COPIES", 1)  # memory is free again: the groups stay as they were
     assert same(
         apart,
-        mc.run(made, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=6, folder=tmp_path, resume=True)),
+        mc.run(built, problem, seeds=[3, 4], options=mc.RunOptions(evaluate_every=6, folder=tmp_path, resume=True)),
     )
 
 
@@ -164,11 +164,11 @@ def test_a_seed_draws_the_same_noise_in_any_company() -> None:
     """With a model that never moves, what is sent is the noise: equal to the bit."""
     problem = still(7)
     budget = mc.Budget(epsilon=10.0)
-    made = mc.power_controlled(mc.plan(asymmetric_network(2, NODES), problem, budget, mc.Schedule(epochs=6)))
-    alone = mc.run(made, problem, seeds=[5], options=mc.RunOptions(evaluate_every=1))
-    company = mc.run(made, problem, seeds=[2, 5, 9], options=mc.RunOptions(evaluate_every=1))
+    built = mc.power_controlled(mc.plan(asymmetric_network(2, NODES), problem, budget, mc.Schedule(epochs=6)))
+    alone = mc.run(built, problem, seeds=[5], options=mc.RunOptions(evaluate_every=1))
+    company = mc.run(built, problem, seeds=[2, 5, 9], options=mc.RunOptions(evaluate_every=1))
     assert np.array_equal(alone.metrics["sent_power"].sel(seed=5), company.metrics["sent_power"].sel(seed=5))
-    expected = np.asarray(made.plan.beta * made.plan.noise_std**2 * problem.dim)
+    expected = np.asarray(built.plan.beta * built.plan.noise_std**2 * problem.dim)
     assert 0.5 < float((alone.metrics["sent_power"][0] / expected).mean()) < 1.6
 
 
@@ -186,15 +186,15 @@ np.save(sys.argv[2], result.published)
 
 @pytest.mark.slow
 def test_the_number_of_devices_does_not_matter(tmp_path: Path) -> None:
-    found = []
+    outcome = []
     for devices in (1, 2, 3):
         path = tmp_path / f"{devices}.npy"
         subprocess.run(
             [sys.executable, "-c", SINGLE, str(devices), str(path)], check=True, cwd=Path(__file__).parents[2]
         )
-        found.append(np.load(path))
-    np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-5)
-    np.testing.assert_allclose(found[0], found[2], rtol=0, atol=1e-5)
+        outcome.append(np.load(path))
+    np.testing.assert_allclose(outcome[0], outcome[1], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(outcome[0], outcome[2], rtol=0, atol=1e-5)
 
 
 def test_dense_and_sparse_mixing_agree(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,10 +213,10 @@ def test_blocks_of_nodes_agree_with_all_at_once(monkeypatch: pytest.MonkeyPatch)
     from murmurcast.engine import loop
 
     problem = digits()
-    made = algorithm(problem)
-    whole = mc.run(made, problem, precision="float64", options=mc.RunOptions(evaluate_every=6))
+    built = algorithm(problem)
+    whole = mc.run(built, problem, precision="float64", options=mc.RunOptions(evaluate_every=6))
     monkeypatch.setattr(loop, "_BLOCK_BYTES", 1_000_000)
-    blocks = mc.run(made, problem, precision="float64", options=mc.RunOptions(evaluate_every=6))
+    blocks = mc.run(built, problem, precision="float64", options=mc.RunOptions(evaluate_every=6))
     np.testing.assert_allclose(whole.published, blocks.published, rtol=0, atol=1e-12)
 
 
@@ -238,11 +238,11 @@ def test_reaches_the_plain_optimum_where_descent_without_z_reaches_the_weighted_
     corrected = mc.noiseless(plan)
     alike = same_always(np.full(NODES, 1 / NODES))  # the same steps, but for all alike
     plain_steps = changed(corrected, receiving=corrected.rounds[0].receiving._replace(z=alike))
-    found = {
-        name: mc.run(made, problem, precision="float64").published[0].mean(axis=0)
-        for name, made in (("corrected", corrected), ("plain", plain_steps))
+    outcome = {
+        name: mc.run(built, problem, precision="float64").published[0].mean(axis=0)
+        for name, built in (("corrected", corrected), ("plain", plain_steps))
     }
-    far = {name: (np.linalg.norm(x - plain), np.linalg.norm(x - weighted)) for name, x in found.items()}
+    far = {name: (np.linalg.norm(x - plain), np.linalg.norm(x - weighted)) for name, x in outcome.items()}
     assert far["corrected"][0] < 0.01 < 0.1 < far["corrected"][1], far
     assert far["plain"][1] < 0.01 < 0.1 < far["plain"][0], far
 
@@ -310,7 +310,7 @@ def test_bad_options_are_errors(options: dict[str, object], words: str) -> None:
 
 def test_a_plan_for_another_problem_is_refused() -> None:
     problem = digits()
-    made = algorithm(problem)
+    built = algorithm(problem)
     for other, words in (
         (digits(clip=2.0), "clip"),
         (digits(batch=4), "examples per node"),
@@ -318,7 +318,7 @@ def test_a_plan_for_another_problem_is_refused() -> None:
         (mc.Quadratic.random(NODES + 1, 3, clip=1.0), "nodes"),
     ):
         with pytest.raises(mc.Error, match=words):
-            mc.run(made, other)
+            mc.run(built, other)
 
 
 def test_without_a_clip_nothing_is_promised_anywhere() -> None:
@@ -332,13 +332,13 @@ def test_without_a_clip_nothing_is_promised_anywhere() -> None:
 def test_numpy_seeds_and_a_used_folder(tmp_path: Path) -> None:
     problem = mc.Quadratic.random(NODES, 3, clip=1.0)
     plan = mc.plan(asymmetric_network(2, NODES), problem, mc.Budget(epsilon=10.0), mc.Schedule(epochs=5))
-    made = mc.mped2fl(plan, step_factor=np.int64(5))  # type: ignore[arg-type]
-    mc.run(made, problem, seeds=np.arange(2), options=mc.RunOptions(folder=tmp_path))
+    built = mc.mped2fl(plan, step_factor=np.int64(5))  # type: ignore[arg-type]
+    mc.run(built, problem, seeds=np.arange(2), options=mc.RunOptions(folder=tmp_path))
     assert mc.load_run(tmp_path).info["seeds"] == [0, 1]
     with pytest.raises(mc.Error, match="finished run"):
-        mc.run(made, problem, options=mc.RunOptions(folder=tmp_path))
+        mc.run(built, problem, options=mc.RunOptions(folder=tmp_path))
     with pytest.raises(mc.Error, match="no folder"):
-        mc.run(made, problem, options=mc.RunOptions(resume=True))
+        mc.run(built, problem, options=mc.RunOptions(resume=True))
 
 
 def test_a_run_that_does_not_fit_in_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,14 +360,14 @@ def test_a_run_that_diverged_has_no_accuracy() -> None:
 
 def test_every_evaluation_is_told_once_with_its_own_metrics() -> None:
     """Progress is told more often, with whatever is latest; loggers take evaluations."""
-    told: list[tuple[int, dict[str, float]]] = []
-    options = mc.RunOptions(evaluate_every=5, on_evaluation=lambda epoch, metrics: told.append((epoch, metrics)))
+    stated: list[tuple[int, dict[str, float]]] = []
+    options = mc.RunOptions(evaluate_every=5, on_evaluation=lambda epoch, metrics: stated.append((epoch, metrics)))
     problem = mc.Quadratic.random(4, dim=3, seed=1, ball=2.0)
     schedule = mc.Schedule(epochs=12, step=0.1)
     plan = mc.plan(asymmetric_network(5, 4), problem, mc.Budget(epsilon=8.0), schedule)
     run = mc.run(mc.power_controlled(plan), problem, seeds=[2, 9], options=options)
-    assert [epoch for epoch, _ in told] == [5, 10, 12]
-    for place, (_, metrics) in enumerate(told):
+    assert [epoch for epoch, _ in stated] == [5, 10, 12]
+    for place, (_, metrics) in enumerate(stated):
         expected = float(run.metrics["published_loss"].isel(epoch=place).mean())
         assert metrics["published_loss"] == pytest.approx(expected, rel=1e-6)
 

@@ -28,11 +28,11 @@ GIVEN = Labelled(
 
 def test_it_is_what_xarray_reads() -> None:
     content = GIVEN.to_netcdf()
-    found, expected = dataset(content, "a.nc"), xr.load_dataset(io.BytesIO(content), engine="h5netcdf")
-    assert found.identical(expected)
-    assert list(found.variables) == list(expected.variables)
-    assert [found[name].dtype for name in found] == [expected[name].dtype for name in expected]
-    assert {name: type(word) for name, word in found.attrs.items()} == {
+    result, expected = dataset(content, "a.nc"), xr.load_dataset(io.BytesIO(content), engine="h5netcdf")
+    assert result.identical(expected)
+    assert list(result.variables) == list(expected.variables)
+    assert [result[name].dtype for name in result] == [expected[name].dtype for name in expected]
+    assert {name: type(word) for name, word in result.attrs.items()} == {
         name: type(word) for name, word in expected.attrs.items()
     }
 

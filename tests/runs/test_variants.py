@@ -16,7 +16,7 @@ NAMES = [method.name for method in registry.methods() if method.name not in ("pe
 SEEDS = (3, 5)
 
 
-def made(name: str, step: float, epsilon: float) -> Algorithm:
+def built(name: str, step: float, epsilon: float) -> Algorithm:
     method = registry.find(name)
     budget = mc.Budget(epsilon=epsilon, unit="record")
     schedule = mc.Schedule(epochs=4, step=step, decay="constant", noise_timing="quiet-start")
@@ -29,16 +29,16 @@ def made(name: str, step: float, epsilon: float) -> Algorithm:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_second_setting_gives_what_a_run_of_its_own_gives(name: str) -> None:
     train = trainer(PROBLEM, SEEDS)
-    first = train(made(name, 0.1, 1.0))["published_loss"]
-    second = train(made(name, 0.4, 5.0))["published_loss"]
-    alone = mc.run(made(name, 0.4, 5.0), PROBLEM, seeds=SEEDS, options=mc.RunOptions(evaluate_every=4))
+    first = train(built(name, 0.1, 1.0))["published_loss"]
+    second = train(built(name, 0.4, 5.0))["published_loss"]
+    alone = mc.run(built(name, 0.4, 5.0), PROBLEM, seeds=SEEDS, options=mc.RunOptions(evaluate_every=4))
     np.testing.assert_allclose(second, alone.final("published_loss"), rtol=1e-6)
     assert not np.allclose(first, second)
 
 
 def test_the_same_setting_twice_gives_the_same() -> None:
     train = trainer(PROBLEM, SEEDS)
-    algorithm = made("power-controlled", 0.1, 1.0)
+    algorithm = built("power-controlled", 0.1, 1.0)
     first, second = (train(algorithm)["published_accuracy"] for _ in range(2))
     np.testing.assert_array_equal(first, second)
     assert first.shape == (2, 3)
@@ -47,7 +47,7 @@ def test_the_same_setting_twice_gives_the_same() -> None:
 @pytest.mark.slow
 def test_a_method_of_a_users_own_is_compiled_anew() -> None:
     """Its functions may hold numbers that are in no table."""
-    algorithm = made("power-controlled", 0.1, 1.0)._replace(name="my.module:mine", releases=(), proof=None)
+    algorithm = built("power-controlled", 0.1, 1.0)._replace(name="my.module:mine", releases=(), proof=None)
     (only,) = algorithm.rounds
 
     def louder(factor: float) -> Algorithm:

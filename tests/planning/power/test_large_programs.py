@@ -52,11 +52,11 @@ def test_factors_in_a_band_solve_the_whole_equations(seed: int) -> None:
 @pytest.mark.parametrize("theta", [0.5, 3.0, 10.0])
 def test_the_optimum_is_the_vertex(theta: float) -> None:
     limited = within(geometric(500), theta)
-    found = largest_sum.largest_sum_near(limited)
-    assert limited.used(found.alpha).max() <= 1 + 1e-12
-    assert found.alpha.sum() == pytest.approx(largest_sum._vertex(limited).sum(), rel=1e-8)
-    assert found.near is not None
-    assert found.near.is_alone
+    result = largest_sum.largest_sum_near(limited)
+    assert limited.used(result.alpha).max() <= 1 + 1e-12
+    assert result.alpha.sum() == pytest.approx(largest_sum._vertex(limited).sum(), rel=1e-8)
+    assert result.near is not None
+    assert result.near.is_alone
 
 
 @pytest.mark.one_in(3)
@@ -93,14 +93,14 @@ def test_ties_of_large_networks_are_broken_evenly(monkeypatch: pytest.MonkeyPatc
     expected = largest_sum.largest_sum(limited)
     monkeypatch.setattr(largest_sum, "_SMALL", 0)
     monkeypatch.setattr(largest_sum, "_MIDDLE", 0)
-    found: FloatArray = largest_sum.largest_sum(limited)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    result: FloatArray = largest_sum.largest_sum(limited)
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strength", [1.0, 3.0, 10.0])
 def test_five_thousand_nodes_are_as_good_as_the_vertex(strength: float) -> None:
     limited = within(geometric(5000), strength)
-    found = largest_sum.largest_sum(limited)
-    assert limited.used(found).max() <= 1 + 1e-12
-    assert found.sum() == pytest.approx(largest_sum._vertex(limited).sum(), rel=1e-7)
+    result = largest_sum.largest_sum(limited)
+    assert limited.used(result).max() <= 1 + 1e-12
+    assert result.sum() == pytest.approx(largest_sum._vertex(limited).sum(), rel=1e-7)

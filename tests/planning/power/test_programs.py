@@ -58,7 +58,7 @@ def test_largest_sum_is_the_linear_programs_optimum(seed: int) -> None:
     program = sparse(within)
     nodes = len(alpha)
     bounds = [*zip(within.floor, within.ceiling, strict=True), *[(0, None)] * nodes]
-    found: Any = linprog(  # type: ignore[call-overload]
+    result: Any = linprog(  # type: ignore[call-overload]
         np.concatenate([-np.ones(nodes), np.zeros(nodes)]),
         A_ub=program.below,
         b_ub=np.zeros(program.below.shape[0]),
@@ -66,7 +66,7 @@ def test_largest_sum_is_the_linear_programs_optimum(seed: int) -> None:
         b_eq=np.ones(nodes),
         bounds=bounds,
     )
-    assert alpha.sum() == pytest.approx(-found.fun, rel=1e-9)
+    assert alpha.sum() == pytest.approx(-result.fun, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -164,18 +164,18 @@ def test_infeasible_names_link_and_smallest_epsilon() -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_interior_method_agrees_with_the_vertex(seed: int) -> None:
     within = some_limits(asymmetric_network(seed), seed)
-    found = drawn_back(within, _inside(within))
-    assert found.sum() == pytest.approx(largest_sum(within).sum(), rel=1e-7)
-    assert (found >= within.floor * (1 - 1e-7)).all()
-    assert (found <= within.ceiling).all()
+    result = drawn_back(within, _inside(within))
+    assert result.sum() == pytest.approx(largest_sum(within).sum(), rel=1e-7)
+    assert (result >= within.floor * (1 - 1e-7)).all()
+    assert (result <= within.ceiling).all()
 
 
 def test_interior_method_on_a_mid_sized_network() -> None:
     within = some_limits(topologies.geometric(400, seed=1), 0)
     start = (within.floor + 1 / (1 + within.cost.data.max())) / 2
-    found = largest_sum_inside(within, start)
-    assert found is not None  # it did not give up
-    assert drawn_back(within, found).sum() == pytest.approx(_vertex(within).sum(), rel=1e-8)
+    result = largest_sum_inside(within, start)
+    assert result is not None  # it did not give up
+    assert drawn_back(within, result).sum() == pytest.approx(_vertex(within).sum(), rel=1e-8)
 
 
 def test_floor_that_binds_is_left_to_the_vertex_method() -> None:
@@ -185,9 +185,9 @@ def test_floor_that_binds_is_left_to_the_vertex_method() -> None:
 
 def test_first_order_method_of_large_networks_agrees_with_the_vertex() -> None:
     within = some_limits(topologies.geometric(120, seed=1), 0)
-    found = drawn_back(within, _first_order(within))
-    assert within.used(found).max() <= 1 + 1e-12
-    assert found.sum() == pytest.approx(largest_sum(within).sum(), rel=1e-4)
+    result = drawn_back(within, _first_order(within))
+    assert within.used(result).max() <= 1 + 1e-12
+    assert result.sum() == pytest.approx(largest_sum(within).sum(), rel=1e-4)
 
 
 def test_dense_and_short_rows_give_the_same_split(monkeypatch: pytest.MonkeyPatch) -> None:
