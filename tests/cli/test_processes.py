@@ -82,6 +82,28 @@ def test_processes_give_the_bits_of_one(processes: int, method: str, place: Path
     assert "processes" not in alone.info
 
 
+IN_PLACE = """
+import murmurcast as mc
+from murmurcast.engine import large
+
+large._SPACIOUS_BYTES = 0
+
+def method(plan: mc.Plan):
+    return mc.power_controlled(plan)
+"""
+
+
+@pytest.mark.slow
+def test_they_do_in_place_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As networks train whose models are too large for signals to have room of their own."""
+    (place / "in_place.py").write_text(IN_PLACE)
+    monkeypatch.setenv("PYTHONPATH", str(place))
+    words = ("--set", "algorithm.name=in_place:method")
+    alone = finished(place, "in-place-1", *words)
+    for processes in ("2", "3"):
+        same(finished(place, f"in-place-{processes}", *words, "--processes", processes), alone)
+
+
 WIRED = """
 [network]
 topology = "geometric"
@@ -111,8 +133,8 @@ def test_many_epochs_on_data_give_the_bits_of_one(method: str, tmp_path: Path) -
     for processes in ("2", "3"):
         together = finished(tmp_path, processes, *words, "--processes", processes, file="wired.toml")
         same(together, alone)
-        found = mc.certify(together)
-        assert (found.verdict, found.epsilon.tolist()) == ("kept", certified.epsilon.tolist())
+        outcome = mc.certify(together)
+        assert (outcome.verdict, outcome.epsilon.tolist()) == ("kept", certified.epsilon.tolist())
 
 
 RADIO = """
@@ -171,8 +193,8 @@ def started(place: Path, *words: str) -> "Iterator[subprocess.Popen[str]]":
 
 def workers_of(process: "subprocess.Popen[str]") -> list[int]:
     """The processes that train, in their order."""
-    found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return sorted(map(int, found))
+    outcome = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return sorted(map(int, outcome))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes as Linux lists them")

@@ -6,14 +6,14 @@ Ray is large, so it is installed only for this: make test-ray.
 import os
 import signal
 import stat
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import murmurcast as mc
 from murmurcast.errors import Error
-from murmurcast.experiments.sweep_state import Status
 from tests import commands
 from tests.experiments.sweeps import GRID, NAMES, TINY, assert_same, tiny, written
 
@@ -38,23 +38,23 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> mc.Sweep:
 @pytest.mark.usefixtures("cluster")
 def test_ray_gives_the_numbers_of_local_processes(local: mc.Sweep, tmp_path: Path) -> None:
     options = mc.SweepOptions(folder=tmp_path / "sweep", workers=2, ray=True)
-    found = mc.sweep(tiny(), GRID, options)
-    assert list(found.runs) == NAMES
+    result = mc.sweep(tiny(), GRID, options)
+    assert list(result.runs) == NAMES
     for name in NAMES:
-        assert_same(found[name], local[name])
-        assert mc.certify(found[name]).verdict == "kept"
+        assert_same(result[name], local[name])
+        assert mc.certify(result[name]).verdict == "kept"
         key = tmp_path / "sweep" / "runs" / name / "data.key"
         assert stat.S_IMODE(key.stat().st_mode) == 0o600
-    assert found.epsilons == pytest.approx(local.epsilons)
+    assert result.epsilons == pytest.approx(local.epsilons)
     before = written(tmp_path / "sweep")
     again = mc.sweep(tiny(), GRID, options)
     assert written(tmp_path / "sweep") == before
-    assert again.epsilons == found.epsilons
+    assert again.epsilons == result.epsilons
 
 
 def ray_workers() -> list[int]:
     """Processes of Ray that are at a task of ours."""
-    found = []
+    result = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
@@ -62,34 +62,41 @@ def ray_workers() -> list[int]:
             except OSError:
                 continue
             if words.startswith(b"ray::run_elsewhere"):
-                found.append(int(entry.name))
-    return found
+                result.append(int(entry.name))
+    return result
 
 
 @pytest.mark.usefixtures("cluster")
 def test_a_worker_of_the_cluster_that_is_killed_is_replaced(local: mc.Sweep, tmp_path: Path) -> None:
     killed: list[int] = []
+    over = threading.Event()
 
-    def watch(points: Mapping[str, Status], _: float | None) -> None:
-        if not killed and any(one.state == "running" for one in points.values()):
-            killed.extend(ray_workers())
-            for process in killed:
+    def kill_the_first() -> None:  # a thread: a task may be done before the sweep looks at it again
+        while not killed and not over.is_set():
+            for process in ray_workers():
                 os.kill(process, signal.SIGKILL)
+                killed.append(process)
 
-    options = mc.SweepOptions(folder=tmp_path / "sweep", workers=2, ray=True, on_change=watch)
-    found = mc.sweep(tiny(), {"privacy.epsilon": (1.0,), "algorithm.name": ("dp-dsgd",)}, options)
+    killing = threading.Thread(target=kill_the_first)
+    killing.start()
+    try:
+        options = mc.SweepOptions(folder=tmp_path / "sweep", workers=2, ray=True)
+        result = mc.sweep(tiny(), {"privacy.epsilon": (1.0,), "algorithm.name": ("dp-dsgd",)}, options)
+    finally:
+        over.set()
+        killing.join()
     assert killed
-    assert not found.failures
-    assert_same(found[NAMES[1]], local[NAMES[1]])
+    assert not result.failures
+    assert_same(result[NAMES[1]], local[NAMES[1]])
 
 
 @pytest.mark.usefixtures("cluster")
 def test_points_that_fail_on_the_cluster_are_reported(tmp_path: Path) -> None:
     options = mc.SweepOptions(folder=tmp_path / "sweep", workers=1, ray=True)
-    found = mc.sweep(tiny(), {"privacy.clip": (1e-30,)}, options)
-    assert found.failures[0].attempts == 1
-    assert "clip is 1e-30" in found.failures[0].problem
-    assert not found.runs
+    result = mc.sweep(tiny(), {"privacy.clip": (1e-30,)}, options)
+    assert result.failures[0].attempts == 1
+    assert "clip is 1e-30" in result.failures[0].problem
+    assert not result.runs
 
 
 def test_the_command_starts_an_instance_and_ends_it(local: mc.Sweep, tmp_path: Path) -> None:

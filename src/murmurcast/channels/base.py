@@ -16,7 +16,8 @@ from scipy.sparse import csr_array
 if TYPE_CHECKING:
     import jax
 
-LINKS_TOGETHER = 8  # signals that are read in one pass
+LINKS_TOGETHER = 8  # signals that are read in one pass, at most
+_FEWEST_IN_LIST = 4
 
 Lists = Any  # a pytree of arrays [nodes, ...]: what every receiver needs to know of whom it hears
 
@@ -248,4 +249,4 @@ def most_links(links: csr_array) -> int:
 
 def stepwise_width(links: csr_array) -> int:
     """The largest number of links in a row, rounded up to a power of two: few widths, so that few are compiled."""
-    return max(LINKS_TOGETHER, 1 << (most_links(links) - 1).bit_length())
+    return max(_FEWEST_IN_LIST, 1 << (most_links(links) - 1).bit_length())

@@ -85,7 +85,6 @@ def _options(member: Membership) -> list[str]:
         *("--coordinator", str(member.coordinator)),
         *("--process-id", str(member.rank)),
         *("--num-processes", str(member.size)),
-        *("--connect-within", str(member.within)),
     ]
 
 
@@ -222,8 +221,10 @@ def _repeat_errors(process: _Process) -> None:
 
 
 def _way_on(folder: Path, member: Membership) -> str:
-    from murmurcast.runs.result import CHECKPOINT
+    from murmurcast.runs.result import CHECKPOINT, RUN
 
+    if (folder / RUN).exists():
+        return f"the run was finished before that, and is whole in {folder}: nothing is left to do"
     if (folder / CHECKPOINT).exists():
         return "go on from its checkpoint: the same command with --resume, on any number of processes"
     if is_known_as_itself_only(member.coordinator):

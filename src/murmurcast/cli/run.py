@@ -135,6 +135,7 @@ def _require_nodes_for(processes: int, experiment: "Experiment") -> None:
 def _words(asked: Asked) -> list[str]:
     """The command again, for a process that trains, but for which process it is."""
     valued = {"--seeds": asked.seeds, "--out": asked.out, "--figure": asked.figure}
+    valued |= {"--connect-within": asked.connect_within}
     flags = {"--resume": asked.resume, "--json": asked.as_json}
     return [
         str(asked.file),

@@ -62,7 +62,8 @@ def use_of_update(one: Round, state: Any, constants: Any, shape: tuple[int, ...]
         shape: Of a model.
         dtype: Of all numbers.
     """
-    local = Local(lambda point: point, lambda point: point, lambda point: point)
+    # Not the identity: what is projected is another model, and not handed on.
+    local = Local(*3 * (jax.lax.optimization_barrier,))
     sent = jax.ShapeDtypeStruct(signal_shape(one.channel, shape), dtype)
     heard = jax.ShapeDtypeStruct(heard_shape(one.channel, shape), dtype)
 
@@ -74,8 +75,12 @@ def use_of_update(one: Round, state: Any, constants: Any, shape: tuple[int, ...]
     inputs = traced.invars[: len(leaves)]
     # By identity: literals are no variables, and cannot be asked whether they are among these.
     read = {id(given) for equation in traced.eqns for given in equation.invars} | {id(out) for out in traced.outvars}
-    free = tuple(i for i, leaf in enumerate(inputs) if id(leaf) not in read and leaves[i].shape == shape)
+    free = tuple(i for i, leaf in enumerate(inputs) if id(leaf) not in read and _holds_models(leaves[i], shape, dtype))
     if sent.shape != shape or heard.shape != shape:
         free = ()  # several signals, or several that are heard apart, take more room than a model
     kept = frozenset(i for i, leaf in enumerate(inputs) if traced.outvars[i] is leaf)
     return Use(free, kept)
+
+
+def _holds_models(leaf: Any, shape: tuple[int, ...], dtype: DTypeLike) -> bool:
+    return bool(leaf.shape == shape and leaf.dtype == np.dtype(dtype))

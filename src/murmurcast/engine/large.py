@@ -35,8 +35,10 @@ from murmurcast.problems.base import Problem
 from murmurcast.problems.trust import clips_as_proved
 
 FEWEST_NODES = 256  # from which on a sparse network goes in blocks
+_BLOCKS_TOGETHER = 4  # as many, or a multiple: no core waits long for the last one
 _MAX_SHARE_OF_PAIRS = 0.2  # that are links: from there on a matrix product is quicker
 _BLOCK_BYTES = 4 * 2**20  # of one block's models, or of its lists of neighbours where these are longer
+_SPACIOUS_BYTES = 256 * 2**20  # of all models: up to here signals have room of their own
 _BYTES_PER_LINK = 8  # in such a list
 
 
@@ -107,8 +109,9 @@ def require_processes(algorithm: Algorithm, problem: Problem) -> None:
 
 def copies_of_models(algorithm: Algorithm, problem: Problem, dtype: DTypeLike) -> int:
     """How many arrays of the size of all models a run needs."""
-    leaves = jax.tree.leaves(check.first_state(algorithm, problem, dtype).state)
-    uses = (_use(algorithm, number, problem, dtype) for number in range(len(algorithm.rounds)))
+    with jax.enable_x64(np.dtype(dtype) == np.float64):
+        leaves = jax.tree.leaves(check.first_state(algorithm, problem, dtype).state)
+        uses = [_use(algorithm, number, problem, dtype) for number in range(len(algorithm.rounds))]
     return len(leaves) + any(not use.has_room for use in uses)
 
 
@@ -141,6 +144,7 @@ def program(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtyp
         published=seen.published,
         evaluated=seen.sample,
         crossing=this.numbering.crossing,
+        in_blocks=True,
     )
 
 
@@ -160,7 +164,7 @@ def _run(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtype: 
         tuple(_pieces(algorithm, node_numbering, holdings, _nodes_per_block(problem, len(seeds), dtype), dtype)),
         node_numbering,
         together,
-        jax.tree.map(lambda leaf: buffers.buffer((*room, *leaf.shape), dtype), shapes),
+        jax.tree.map(lambda leaf: buffers.buffer((*room, *leaf.shape), leaf.dtype), shapes),
         None if all(use.has_room for use in uses) else buffers.buffer((*room, *problem.shape), dtype),
     )
 
@@ -186,8 +190,8 @@ def _data_of(problem: Problem, nodes: NDArray[np.int64], dtype: "np.dtype[Any]")
 def _nodes_per_block(problem: Problem, seeds: int, dtype: "np.dtype[Any]") -> int:
     """The same whatever the number of processes, so that all of them run the same programs."""
     fit = max(2, _BLOCK_BYTES // (problem.dim * seeds * dtype.itemsize))
-    blocks = max(2, -(-problem.nodes // fit))
-    return max(2, -(-problem.nodes // blocks))  # nearly no filling
+    rows_of_blocks = -(-problem.nodes // (_BLOCKS_TOGETHER * fit))
+    return max(2, -(-problem.nodes // (_BLOCKS_TOGETHER * rows_of_blocks)))  # nearly no filling, all cores busy
 
 
 def _pieces(
@@ -233,7 +237,10 @@ def _blocks(
 
 def _use(algorithm: Algorithm, number: int, problem: Problem, dtype: DTypeLike) -> Use:
     one, state = algorithm.rounds[number], check.first_state(algorithm, problem, dtype).state
-    return buffers.use_of_update(one, state, check.constants(one.receiving, dtype), problem.shape, dtype)
+    use = buffers.use_of_update(one, state, check.constants(one.receiving, dtype), problem.shape, dtype)
+    # With room to spare nodes hear while they update: what they hear is then not written down and read again.
+    spacious = problem.nodes * problem.dim * np.dtype(dtype).itemsize <= _SPACIOUS_BYTES
+    return use._replace(free=()) if spacious else use
 
 
 def _is_buffer(leaf: Any) -> bool:
@@ -260,7 +267,7 @@ def _begin(this: _Run, algorithm: Algorithm, problem: Problem, fitting: check.Fi
     for piece in this.pieces:
         block = piece.sending[0]
         points = np.ascontiguousarray(
-            node.points(problem, np.asarray(roots), np.asarray(block.numbers), leaves[0].array.dtype)
+            node.points(problem, np.asarray(roots), np.asarray(block.numbers), this.state.own.array.dtype)
         )
         holdings, pool = (block.holdings, this.fixed.pool) if fitting.start_gradients else (block.numbers, None)
         state = begin(points, noise.at_node(key, block.numbers[:, None]), holdings, pool)
@@ -270,7 +277,7 @@ def _begin(this: _Run, algorithm: Algorithm, problem: Problem, fitting: check.Fi
 def _compile(this: _Run) -> None:
     """Calls every phase once for every shape of lists and throws away what comes of it: training is timed alone."""
     views = jax.tree.map(lambda one: one.view, this.state, is_leaf=_is_buffer)
-    model = jax.tree.leaves(views)[0]
+    model = views.own
     for number, (compiled, use) in enumerate(zip(this.phases, this.uses, strict=True)):
         shapes = {str(jax.tree.map(np.shape, piece.receiving[number].lists)): piece for piece in this.pieces}
         for piece in shapes.values():
@@ -293,7 +300,7 @@ def _round(this: _Run, number: int, info: dict[str, NDArray[Any]], epoch: np.int
     views = jax.tree.map(lambda one: one.view, this.state, is_leaf=_is_buffer)
     said: Any = leaves[use.free[0]] if use.has_room else this.spare
     got: Any = leaves[use.free[1]] if use.has_room else None
-    energy = np.zeros((len(this.numbering.own), len(fixed.roots)), leaves[0].array.dtype)
+    energy = np.zeros((len(this.numbering.own), len(fixed.roots)), this.state.own.array.dtype)
     changed = [place for place in range(len(leaves)) if place not in use.kept]
 
     def send(piece: Piece) -> None:

@@ -106,21 +106,22 @@ class Reached(NamedTuple):
 
     def weighed(self, numbers: jax.Array, *weights: jax.Array) -> tuple[jax.Array, ...]:
         """[...] weighed sums in the order of the links, some signals in one pass: a gather would copy them all."""
-        rows, filled = self.row_of[numbers], -len(numbers) % LINKS_TOGETHER
+        together = min(LINKS_TOGETHER, len(numbers))
+        rows, filled = self.row_of[numbers], -len(numbers) % together
         used = reduce(jnp.logical_or, [one != 0 for one in weights])
         last = jnp.max(jnp.where(used, jnp.arange(len(rows)) + 1, 0))  # filling takes no pass
         rows, weights = jnp.pad(rows, (0, filled)), tuple(jnp.pad(one, (0, filled)) for one in weights)
         flat = self.rows.reshape(len(self.rows), -1)
 
         def some(group: jax.Array, sums: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-            for place in range(LINKS_TOGETHER):
-                link = group * LINKS_TOGETHER + place
+            for place in range(together):
+                link = group * together + place
                 signal = jax.lax.dynamic_index_in_dim(flat, rows[link], keepdims=False)
                 sums = tuple(total + one[link] * signal for total, one in zip(sums, weights, strict=True))
             return sums
 
         nothing = tuple(jnp.zeros(flat.shape[1], flat.dtype) for _ in weights)
-        sums = jax.lax.fori_loop(0, (last + LINKS_TOGETHER - 1) // LINKS_TOGETHER, some, nothing)
+        sums = jax.lax.fori_loop(0, (last + together - 1) // together, some, nothing)
         return tuple(total.reshape(self.rows.shape[1:]) for total in sums)
 
 

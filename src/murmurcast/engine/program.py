@@ -81,6 +81,7 @@ class Program(NamedTuple):
         published: What nodes may publish.
         evaluated: Numbers of the nodes that are evaluated.
         crossing: How many signals cross between processes in a round.
+        in_blocks: Whether nodes go block by block, and not in one compiled loop.
     """
 
     given: Any
@@ -92,6 +93,7 @@ class Program(NamedTuple):
     published: Published
     evaluated: NDArray[Any]
     crossing: int = 0
+    in_blocks: bool = False
 
 
 def cast(leaf: Any, dtype: DTypeLike) -> Any:

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ from murmurcast.problems.sampling import Sampling, SamplingRule, joined, samplin
 MAX_BYTES = 16 * 2**30  # bytes
 MAX_BATCH = 2**16 - 1
 _ROWS_AT_ONCE = 4096
+_LARGEST_ORDERED = 2**29  # bytes of features
 LARGEST_VALUE = 1e12  # in the data: products of a few of them stay within float32
 
 
@@ -59,6 +60,27 @@ class Pool(NamedTuple):
     features: Leaf
     targets: Leaf
     reach: Leaf
+
+
+@dataclass(frozen=True)
+class InPool:
+    """What a node holds of an array of the pool, of which only the examples that are asked for are read.
+
+    Attributes:
+        array: [examples, ...] everybody's.
+        places: [rows] the node's.
+    """
+
+    array: jax.Array
+    places: jax.Array
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the array."""
+        return self.array.dtype
+
+    def __getitem__(self, picked: Leaf) -> jax.Array:
+        return self.array[self.places[picked]]
 
 
 class Holdings(NamedTuple):
@@ -205,18 +227,25 @@ class OnExamples(ABC):
         data, sizes = self.data.dataset, self.data.sizes
         places = np.repeat([[rows[0]] for rows in self.data.rows], self.rows_of_node, axis=1)
         places[np.arange(places.shape[1]) < sizes[:, None]] = np.concatenate(self.data.rows)
-        used = np.unique(places[nodes])
-        everything = len(used) == len(data.features)  # then nothing is copied
-        features, targets = (part if everything else part[used] for part in (data.features, data.targets))
+        held = np.concatenate([self.data.rows[node] for node in nodes])
+        used = np.unique(held)
+        # A node's own side by side, which is quicker, where nobody holds copies and another order takes little room.
+        order = held if len(held) == len(used) and data.features.nbytes <= _LARGEST_ORDERED else used
+        everything = np.array_equal(order, np.arange(len(data.features)))  # then nothing is copied
+        features, targets = (part if everything else part[order] for part in (data.features, data.targets))
         parts = np.array_split(features, -(-len(features) // _ROWS_AT_ONCE))  # not all in float64 at once
         squares = np.concatenate([np.einsum("nd,nd->n", part, part, dtype=np.float64) for part in parts])
         pool = Pool(features, targets, np.sqrt(squares + self.constant**2))
-        return pool, Holdings(np.searchsorted(used, places).astype(np.int32), sizes.astype(np.int32))
+        place_of = np.zeros(len(data.features), np.int32)
+        place_of[order] = np.arange(len(order))
+        return pool, Holdings(place_of[places], sizes.astype(np.int32))
 
     def of_pool(self, pool: Pool, holdings: Holdings) -> Rows:
         """One node's examples, from the pool."""
         present = (jnp.arange(len(holdings.rows)) < holdings.size).astype(pool.features.dtype)
-        features, targets, reach = (part[holdings.rows] for part in pool)
+        held = (InPool(part, holdings.rows) for part in pool)
+        # A batch is picked from the pool itself: whoever laid out all of a node's examples first would copy them twice.
+        features, targets, reach = held if self.batch is not None else (part[holdings.rows] for part in pool)
         return Rows(features, None, targets, reach, present, holdings.size)
 
     def averaged(self, total: jax.Array, count: jax.Array) -> jax.Array:

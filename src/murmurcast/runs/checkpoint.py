@@ -21,7 +21,7 @@ from murmurcast.errors import Error
 from murmurcast.problems.base import Problem
 from murmurcast.runs import commitment
 
-_FORMAT = 3
+_FORMAT = 4
 _FOR_THE_OWNER = 0o600  # own models are in it
 
 
@@ -31,12 +31,14 @@ class Checkpoint(NamedTuple):
     Attributes:
         digest: Of all that the run depends on; another run must not go on from here.
         groups: How many seeds go together, group by group.
+        in_blocks: Whether the network goes block by block, as several processes must, or in one compiled loop.
         finished: The records of the groups of seeds that are done, and their published models.
         point: Where the group under way has come to; its carry as a list of arrays, in pieces where it is to be saved.
     """
 
     digest: str
     groups: tuple[int, ...]
+    in_blocks: bool
     finished: tuple[tuple[tuple[Record, ...], Any], ...]
     point: Point
 
@@ -66,6 +68,7 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
         "format": _FORMAT,
         "digest": checkpoint.digest,
         "groups": checkpoint.groups,
+        "in_blocks": checkpoint.in_blocks,
         "epoch": point.epoch,
         "leaves": len(point.carry),
         "seconds": point.seconds,
@@ -104,6 +107,7 @@ def load(path: Path) -> Checkpoint:
         return Checkpoint(
             head["digest"],
             tuple(int(size) for size in head["groups"]),
+            bool(head["in_blocks"]),
             tuple(
                 (_unpacked(f"group{number}", packed, arrays), arrays[f"published{number}"])
                 for number, packed in enumerate(head["finished"])

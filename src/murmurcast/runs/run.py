@@ -287,10 +287,13 @@ def _train_all(job: _Job, seeds: tuple[int, ...], resume: bool) -> _Trained:
     require_same_beginning(*((len(stopped.finished), stopped.point.epoch) if stopped else (0, 0)))
     groups = _cut(seeds, stopped.groups if stopped else seed_groups(job.algorithm, job.problem, job.dtype, len(seeds)))
     finished = [_Finished(*done) for done in stopped.finished] if stopped else []
+    if not team().leads:  # the one that leads keeps what may be published
+        finished = [group._replace(published=group.published[:0]) for group in finished]
+    make = large.program if stopped is not None and stopped.in_blocks else train.program
     compiling, start_loss, evaluated, crossing = 0.0, None, np.arange(job.problem.nodes), 0
     for number, group in enumerate(groups[len(finished) :], start=len(finished)):
         begun = time.perf_counter()
-        program = train.program(job.algorithm, job.problem, group, job.dtype)
+        program = make(job.algorithm, job.problem, group, job.dtype)
         start_loss = start_loss or train.start_loss(program)
         compiling += time.perf_counter() - begun
         evaluated, crossing = program.evaluated, program.crossing
@@ -311,6 +314,11 @@ def _stopped_at(job: _Job) -> Checkpoint | None:
         raise Error(
             "the checkpoint is of a run on other data, or with another plan or other settings",
             hint="give the data, the network and the settings it was begun with, or run anew in another folder",
+        )
+    if team().size > 1 and not stopped.in_blocks:
+        raise Error(
+            "the checkpoint is of a small or dense network in one process, whose sums several would round otherwise",
+            hint="go on in one process: --resume without --processes",
         )
     return stopped
 
@@ -337,7 +345,8 @@ def _train_group(
                 carry = program.keep(point.carry)
                 if team().leads:
                     sizes, reached = tuple(map(len, groups)), point._replace(carry=carry)
-                    checkpoint.save(job.kept, Checkpoint(job.fingerprint(), sizes, tuple(finished), reached))
+                    done_before = Checkpoint(job.fingerprint(), sizes, program.in_blocks, tuple(finished), reached)
+                    checkpoint.save(job.kept, done_before)
                 else:
                     checkpoint.pass_on(carry)
         if stop:
