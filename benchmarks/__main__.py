@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import methods, models, noise, planning, radio, scale, training
+from benchmarks import methods, models, noise, planning, radio, scale, sweep, training
 
 PARTS = {
     "planning": planning.bench,
@@ -12,6 +12,7 @@ PARTS = {
     "models": models.bench,
     "noise": noise.bench,
     "scale": scale.bench,
+    "sweep": sweep.bench,
 }
 
 if __name__ == "__main__":

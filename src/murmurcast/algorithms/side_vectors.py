@@ -43,9 +43,9 @@ def setup_uses(method: Method, algorithm: Algorithm, dim: int, released: int = 0
         algorithm: Its network and settings.
         dim: m.
         released: How many numbers every node releases before training, under noise. All of them are public, and
-            everybody needs their average over all rows: they are mixed by the row-stochastic weights, each scaled by its
-            share of the rows over its pi, until they have settled, by accelerated rounds where the schedule has them.
-            A server is heard by all at once.
+            everybody needs their average over all rows: they are mixed by the row-stochastic weights, each scaled by
+            its share of the rows over its pi, until they have settled, by accelerated rounds where the schedule has
+            them. A server is heard by all at once.
     """
     numbers = setup_numbers(method, algorithm)
     if numbers is None or not released:

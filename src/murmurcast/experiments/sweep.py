@@ -31,6 +31,7 @@ from murmurcast.runs.sweep import (
     is_done,
     is_sweep,
     load_runs,
+    point_of,
     read_experiment,
     read_manifest,
     write_manifest,
@@ -43,7 +44,9 @@ _TICK = 0.5  # seconds between looks at the clock
 @_check.by_name
 @dataclass(frozen=True, kw_only=True)
 class SweepOptions:
-    """What a sweep varies besides a grid, and how it is carried out; the latter changes no number.
+    """What a sweep varies besides a grid, and how it is carried out; the latter changes no draw and no promise.
+
+    On another number of cores for each point sums may differ in their last digits.
 
     Args:
         ranges: Ranges to draw from, by dotted key: (low, high) or (low, high, "log").
@@ -214,7 +217,9 @@ def _begun(job: _Job) -> _Job:
         if any(entry.name not in (LOCK, EXPERIMENT) for entry in folder.iterdir()):
             raise Error(f"{folder} is not empty, and holds no sweep", hint="choose another folder with --out")
     else:
-        job = job._replace(manifest=_grown(job, read_manifest(folder), text))
+        before = read_manifest(folder)
+        job = _in_order(job, before.axes)
+        job = job._replace(manifest=_grown(job, before, text))
     _files.write_atomically(folder / EXPERIMENT, text.encode())
     write_manifest(folder, job.manifest)
     return job
@@ -224,7 +229,7 @@ def _grown(job: _Job, before: Manifest, text: str) -> Manifest:
     """The manifest of a sweep that goes on: what is done stays a part of it."""
     folder, now = job.folder, job.manifest
     hint = "sweep with the file and the options it was begun with, or choose another folder with --out"
-    if set(before.axes) != set(now.axes) or set(before.drawn) != set(now.drawn):
+    if before.axes != now.axes or set(before.drawn) != set(now.drawn):
         words = f"it varies {', '.join(before.axes)}, and this one {', '.join(now.axes)}"
         raise Error(f"{folder} holds another sweep: {words}", hint=hint)
     if differing := differences(read_experiment(folder), text, left_out=now.axes):
@@ -233,12 +238,19 @@ def _grown(job: _Job, before: Manifest, text: str) -> Manifest:
         if before.files.get(name, digest) != digest:
             raise Error(f"{folder} holds a sweep of another experiment: {name} has changed since", hint=hint)
     kept = [point for point in before.points if is_done(folder, point)]
-    merged = {point.name: point for point in (*now.points, *(_ordered(point, now.axes) for point in kept))}
+    merged = {point.name: point for point in (*now.points, *kept)}
     return now._replace(points=tuple(merged.values()), files=before.files | now.files)
 
 
-def _ordered(point: Point, axes: Sequence[str]) -> Point:
-    return point._replace(values={key: point.values[key] for key in axes})
+def _in_order(job: _Job, axes: tuple[str, ...]) -> _Job:
+    """With the names that points have in the folder: these follow the order in which the keys were first given."""
+    if set(job.manifest.axes) != set(axes):
+        return job
+    points = {point.name: point_of({key: point.values[key] for key in axes}) for point in job.manifest.points}
+    manifest = job.manifest._replace(axes=axes, points=tuple(points.values()))
+    return job._replace(
+        manifest=manifest, experiments={points[name].name: one for name, one in job.experiments.items()}
+    )
 
 
 def _carry_out(job: _Job, options: SweepOptions, workers: Workers) -> tuple[dict[str, Done], tuple[Failure, ...]]:

@@ -11,7 +11,7 @@ from murmurcast.errors import NotWritten
 from murmurcast.experiments.build import Experiment
 from murmurcast.experiments.sweep_points import in_turns
 from murmurcast.experiments.sweep_task import Done, Failed, Task
-from murmurcast.runs.sweep import LOG, Failure, Point, run_folder
+from murmurcast.runs.sweep import LOG, Failure, Point, is_done, run_folder
 
 if TYPE_CHECKING:
     from murmurcast.reports.progress_bar import CountInWords
@@ -83,6 +83,7 @@ class State:
         self.waiting = deque(in_turns(wanted))
         self.by_name = {point.name: point for point in wanted}
         self.statuses = {point.name: Status() for point in wanted}
+        self.done_before = {point.name for point in wanted if is_done(folder, point)}  # found done in no time
         self.begun: dict[str, float] = {}
         self.log: list[str] = []
 
@@ -144,12 +145,13 @@ class State:
 
     def seconds_left(self, slots: int) -> float | None:
         """By what tasks took so far; None before anything can be said."""
-        taken = [one.seconds for one in self.statuses.values() if one.state == "done"]
-        taken = taken or [one.seconds / one.share for one in self.statuses.values() if one.share > _ENOUGH]
-        if not taken:
+        statuses = [one for name, one in self.statuses.items() if name not in self.done_before]
+        taken = [one.seconds for one in statuses if one.state == "done"]
+        taken = taken or [one.seconds / one.share for one in statuses if one.share > _ENOUGH]
+        if statuses and not taken:
             return None
-        open_shares = sum(1 - one.share for one in self.statuses.values() if one.state in ("waiting", "running"))
-        return open_shares * sum(taken) / len(taken) / min(slots, max(1, len(self.statuses)))
+        open_shares = sum(1 - one.share for one in statuses if one.state in ("waiting", "running"))
+        return open_shares * sum(taken) / max(1, len(taken)) / min(slots, max(1, len(statuses)))
 
     def write_log(self) -> None:
         """Where in the code tasks failed, if any did; no values."""

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from murmurcast.runs.run import Progress
 
 
+_SECONDS_TO_LEAVE = 60.0  # for a worker of a sweep that was killed: it writes its checkpoint first
+
+
 class Task(NamedTuple):
     """What a worker is given; all of it can be written as JSON.
 
@@ -92,7 +95,10 @@ def run_task(task: Task, on_progress: "Progress" = quiet) -> Done | Failed:
 def _carried_out(task: Task, on_progress: "Progress") -> Done:
     experiment, folder, place = experiment_files.from_values(task.values), Path(task.folder), Path(task.place)
     if not (folder / RUN).exists():
-        _train(experiment, task.name, folder, place, on_progress)
+        require_folder(folder)
+        with locked(folder, _SECONDS_TO_LEAVE):
+            if not (folder / RUN).exists():  # else a worker of before has just finished it
+                _train(experiment, task.name, folder, place, on_progress)
     run = load_run(folder)
     if differing := differences(run.experiment, experiment.as_toml()):
         raise Altered(
@@ -125,22 +131,20 @@ def _train(experiment: Experiment, name: str, folder: Path, place: Path, on_prog
     from murmurcast.runs.run import RunOptions, outcome  # here: who only hands tasks out need not wait for JAX
 
     section, seeds = experiment.run, seeds_of(experiment)
-    require_folder(folder)
-    with locked(folder):
-        resume = _is_begun(folder, experiment)
-        problem, algorithm = experiment.build(place)
-        require_space(folder, algorithm, problem, experiment)
-        write_beginning(folder, experiment, place)
-        options = RunOptions(
-            evaluate_every=section.evaluate_every,
-            name=name,
-            experiment=experiment.as_toml(),
-            folder=folder,
-            checkpoint_every=section.checkpoint_every,
-            resume=resume,
-            on_progress=on_progress,
-        )
-        outcome(algorithm, problem, seeds, section.precision, options)
+    resume = _is_begun(folder, experiment)
+    problem, algorithm = experiment.build(place)
+    require_space(folder, algorithm, problem, experiment)
+    write_beginning(folder, experiment, place)
+    options = RunOptions(
+        evaluate_every=section.evaluate_every,
+        name=name,
+        experiment=experiment.as_toml(),
+        folder=folder,
+        checkpoint_every=section.checkpoint_every,
+        resume=resume,
+        on_progress=on_progress,
+    )
+    outcome(algorithm, problem, seeds, section.precision, options)
 
 
 def _is_begun(folder: Path, experiment: Experiment) -> bool:

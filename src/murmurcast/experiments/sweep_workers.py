@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import queue
 import subprocess
@@ -171,8 +172,7 @@ class LocalWorkers:
         if words["kind"] == "progress":
             return Event(task.name, progress=(int(words["done"]), int(words["of"])))
         worker.task = None
-        kind = words.pop("kind")
-        return Event(task.name, Done(**words) if kind == "done" else Failed(**words) if kind == "failed" else None)
+        return Event(task.name, _outcome(words))
 
     def stop(self) -> None:
         """Lets them write checkpoints, and waits for it; a second Ctrl-C ends them at once."""
@@ -189,6 +189,14 @@ class LocalWorkers:
                 worker.process.wait()
                 worker.close()
             self._workers.clear()
+
+
+def _outcome(words: dict[str, Any]) -> Done | Failed | None:
+    kind = words.pop("kind")
+    if kind == "done":
+        value = math.nan if words["value"] is None else words["value"]  # of a run that diverged: JSON has no NaN
+        return Done(**words | {"value": value})
+    return Failed(**words) if kind == "failed" else None
 
 
 def _died(worker: _Worker) -> Failed:

@@ -121,7 +121,7 @@ def _draw_curves(axes: Axes, runs: "Sequence[Result]", metric: str, against: "Ag
         at = cost_axes.along(run, against)
         if at is None:
             continue  # it uses none of it: there is no curve to draw
-        by_seed = np.asarray(run.metrics[metric].mean("node"))
+        by_seed = np.asarray(run.metrics[metric].mean("node", skipna=False))
         mean, (colour, dashes) = by_seed.mean(axis=0), looks[index]
         spread = spread_over_seeds(by_seed) if len(by_seed) > 1 else np.zeros_like(mean)
         axes.plot(at, mean, color=colour, linestyle=dashes, linewidth=1.6, label=str(index))

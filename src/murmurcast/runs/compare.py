@@ -294,7 +294,7 @@ def _row(run: Result, metric: str, target: float, higher: bool) -> Row:
     final = run.final(metric)
     by_node = final.mean(axis=0)
     worst = int(by_node.argmin() if higher else by_node.argmax())
-    curve = np.asarray(run.metrics[metric].mean(("seed", "node")))
+    curve = np.asarray(run.metrics[metric].mean(("seed", "node"), skipna=False))
     # A target that is a run's own final mean is reached by it, whatever the rounding.
     close = 1e-6 * max(1.0, abs(target))
     reached = np.flatnonzero(curve >= target - close if higher else curve <= target + close)

@@ -11,13 +11,18 @@ LOCK = ".lock"
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """The folder, which exists, is ours; again within the same thread, and free again however this ends."""
+def locked(folder: Path, within: float = 0.0) -> Iterator[None]:
+    """The folder, which exists, is ours; again within the same thread, and free again however this ends.
+
+    Args:
+        folder: Which.
+        within: Seconds to wait for another process that is about to leave it.
+    """
     from filelock import FileLock, Timeout  # here, because few commands write runs
 
     lock = FileLock(folder / LOCK, timeout=0, is_singleton=True)
     try:
-        lock.acquire()
+        lock.acquire(timeout=within)
     except Timeout:
         raise Error(
             f"another process is writing to {folder}", hint="wait until it is done, or choose another folder with --out"

@@ -64,9 +64,9 @@ def difference(one: dict[int, float], first: dict[int, float]) -> Difference:
         if min(len(values), len(others)) < 2:
             return Difference(mean, None, paired=False)
         parts = np.array([of_run.var(ddof=1) / len(of_run) for of_run in (values, others)])
-        total = float(parts.sum())
-        freedom = total**2 / float((parts**2 / (len(values) - 1, len(others) - 1)).sum()) if total else 1.0
-        return Difference(mean, _around(mean, total, freedom), paired=False)
+        total = parts.sum()
+        freedom = total**2 / (parts**2 / (len(values) - 1, len(others) - 1)).sum() if total else 1.0
+        return Difference(mean, _around(mean, float(total), float(freedom)), paired=False)
 
 
 def half_width(bounds: Interval) -> float:

@@ -85,7 +85,9 @@ def dataset(
 def curves(run: Result) -> dict[str, FloatArray]:
     """Means over nodes, [seed, epoch], and what is the same for all seeds, [epoch]."""
     return {
-        str(name): np.asarray(one.mean([axis for axis in one.dims if axis not in ("seed", "epoch")]), np.float64)
+        str(name): np.asarray(
+            one.mean([axis for axis in one.dims if axis not in ("seed", "epoch")], skipna=False), np.float64
+        )
         for name, one in run.metrics.items()
         if one.dims in (_BY_NODE, _BY_SEED, _BY_EPOCH)
     }
