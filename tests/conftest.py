@@ -103,6 +103,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile:
 
 # Begun first, so that no process is left alone with one of them at the end.
 _LONGEST = (
+    *("audits/test_random_preprocessed.py", "audits/test_random_networks.py", "cli/test_reproduce.py"),
     *("test_docs.py", "cli/test_processes.py", "recorded/test_recorded.py", "test_examples.py", "audits/test_audit.py"),
     *("experiments/test_rank.py", "algorithms/test_over_radio.py", "audits/test_controls_of_radio.py"),
     *("cli/test_run.py", "cli/test_run_resumed.py", "cli/test_audit.py", "certificates/test_forged_folders.py"),
