@@ -25,32 +25,32 @@ def tiny(**changed: Any) -> Dataset:
 
 
 def test_digits_are_what_scikit_learn_has() -> None:
-    found = datasets.digits()
-    assert found.features.shape == (1438, 64)
-    assert found.test_features.shape == (359, 64)
-    assert found.features.dtype == np.float32
-    assert found.targets.dtype == np.int32
-    assert (found.features.min(), found.features.max()) == (0.0, 1.0)
-    assert found.label_names == tuple("0123456789")
-    everything = np.concatenate([found.targets, found.test_targets])
+    result = datasets.digits()
+    assert result.features.shape == (1438, 64)
+    assert result.test_features.shape == (359, 64)
+    assert result.features.dtype == np.float32
+    assert result.targets.dtype == np.int32
+    assert (result.features.min(), result.features.max()) == (0.0, 1.0)
+    assert result.label_names == tuple("0123456789")
+    everything = np.concatenate([result.targets, result.test_targets])
     assert np.bincount(everything).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
-    np.testing.assert_array_equal(found.features, datasets.digits().features)
+    np.testing.assert_array_equal(result.features, datasets.digits().features)
 
 
 def test_real_mnist_where_it_is_in_the_cache() -> None:
     if not sources.cache_file(sources.MNIST).exists():
         pytest.skip("MNIST is not in the cache; mnist() or make test-slow fetches it")
-    found = datasets.mnist()
-    assert found.features.shape == (60000, 784)
-    assert found.test_features.shape == (10000, 784)
-    assert (found.features.min(), found.features.max()) == (0.0, 1.0)
+    result = datasets.mnist()
+    assert result.features.shape == (60000, 784)
+    assert result.test_features.shape == (10000, 784)
+    assert (result.features.min(), result.features.max()) == (0.0, 1.0)
     # LeCun's counts.
-    assert np.bincount(found.targets).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
-    assert found.targets[:5].tolist() == [5, 0, 4, 1, 9]
+    assert np.bincount(result.targets).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+    assert result.targets[:5].tolist() == [5, 0, 4, 1, 9]
     # The well-known mean and deviation of its pixels.
-    assert float(found.features.mean(dtype=np.float64)) == pytest.approx(0.1307, abs=5e-5)
-    assert float(found.features.std(dtype=np.float64)) == pytest.approx(0.3081, abs=5e-5)
-    paper = found.split(0.2, seed=0)
+    assert float(result.features.mean(dtype=np.float64)) == pytest.approx(0.1307, abs=5e-5)
+    assert float(result.features.std(dtype=np.float64)) == pytest.approx(0.3081, abs=5e-5)
+    paper = result.split(0.2, seed=0)
     assert (len(paper.features), len(paper.test_features)) == (56000, 14000)
     assert paper.partition("sorted", nodes=4).sizes.tolist() == [14000] * 4
 
@@ -87,33 +87,33 @@ def test_bad_sets_are_refused(changed: dict[str, Any], message: str) -> None:
 
 def test_arrays_cannot_be_changed_from_anywhere() -> None:
     features = np.zeros((3, 2), np.float32)
-    found = tiny(features=features, optimum=np.zeros(2))
+    result = tiny(features=features, optimum=np.zeros(2))
     features[0, 0] = 9.0
-    assert found.features[0, 0] == 0.0
-    for array in (found.features, found.targets, found.test_features, found.test_targets, found.optimum):
+    assert result.features[0, 0] == 0.0
+    for array in (result.features, result.targets, result.test_features, result.test_targets, result.optimum):
         assert array is not None
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 
 
 def test_split_pools_shuffles_and_cuts() -> None:
-    found = datasets.digits()
-    again = found.split(0.5, seed=3)
+    result = datasets.digits()
+    again = result.split(0.5, seed=3)
     assert len(again.features) == 899  # of 1797, the odd one trains
-    pooled = [np.concatenate([one.features, one.test_features]) for one in (found, again)]
+    pooled = [np.concatenate([one.features, one.test_features]) for one in (result, again)]
     first, second = (part[np.lexsort(part.T)] for part in pooled)
     np.testing.assert_array_equal(first, second)
-    assert not np.array_equal(again.features, found.split(0.5, seed=4).features)
-    np.testing.assert_array_equal(again.test_targets, found.split(0.5, seed=3).test_targets)
-    assert again.label_names == found.label_names
+    assert not np.array_equal(again.features, result.split(0.5, seed=4).features)
+    np.testing.assert_array_equal(again.test_targets, result.split(0.5, seed=3).test_targets)
+    assert again.label_names == result.label_names
 
 
 def test_split_keeps_an_example_with_its_label() -> None:
     rows = np.arange(100, dtype=np.float32)
-    made = tiny(
+    built = tiny(
         features=rows[:80, None], targets=rows[:80] % 3, test_features=rows[80:, None], test_targets=rows[80:] % 3
     )
-    again = made.split(0.3, seed=1)
+    again = built.split(0.3, seed=1)
     np.testing.assert_array_equal(again.features[:, 0] % 3, again.targets)
     np.testing.assert_array_equal(again.test_features[:, 0] % 3, again.test_targets)
 
@@ -125,10 +125,10 @@ def test_a_split_without_two_parts_is_refused(fraction: float) -> None:
 
 
 def test_normalised_uses_the_given_constants() -> None:
-    found = tiny().normalised(1.0, 2.0)
-    np.testing.assert_array_equal(found.features, [[-0.5, 0.0], [0.5, 1.0], [1.5, 2.0]])
-    np.testing.assert_array_equal(found.test_features, [[2.5, 3.0]])
-    assert found.features.dtype == np.float32
+    result = tiny().normalised(1.0, 2.0)
+    np.testing.assert_array_equal(result.features, [[-0.5, 0.0], [0.5, 1.0], [1.5, 2.0]])
+    np.testing.assert_array_equal(result.test_features, [[2.5, 3.0]])
+    assert result.features.dtype == np.float32
     for mean, std in ((0.0, 0.0), (0.0, -1.0), (float("nan"), 1.0)):
         with pytest.raises(Error):
             tiny().normalised(mean, std)

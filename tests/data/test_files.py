@@ -49,26 +49,26 @@ def test_whole_numbers_are_sorted_by_value(tmp_path: Path, suffix: str) -> None:
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_targets_are_values(tmp_path: Path, suffix: str) -> None:
     write_table(tmp_path / f"a{suffix}", {"target": X[:, 0] / 2, "u": X[:, 0], "yes": X[:, 1] > 9})
-    found = from_file(tmp_path / f"a{suffix}")
-    assert found.classes is None
-    assert found.label_names == ()
-    np.testing.assert_array_equal(found.targets * 2, found.features[:, 0])
-    assert set(found.features[:, 1].tolist()) == {0.0, 1.0}
+    result = from_file(tmp_path / f"a{suffix}")
+    assert result.classes is None
+    assert result.label_names == ()
+    np.testing.assert_array_equal(result.targets * 2, result.features[:, 0])
+    assert set(result.features[:, 1].tolist()) == {0.0, 1.0}
 
 
 def test_floats_in_an_archive_are_values_and_a_test_part_is_kept(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=X, y=X[:, 0], x_test=X[:3], y_test=X[:3, 0])
-    found = from_file(tmp_path / "a.npz")
-    assert found.classes is None
-    np.testing.assert_array_equal(found.features, X)
-    np.testing.assert_array_equal(found.test_targets, X[:3, 0])
+    result = from_file(tmp_path / "a.npz")
+    assert result.classes is None
+    np.testing.assert_array_equal(result.features, X)
+    np.testing.assert_array_equal(result.test_targets, X[:3, 0])
 
 
 def test_labels_of_both_parts_share_their_names(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=X, y=np.arange(20) % 2 * 7, x_test=X[:2], y_test=[3, 7])
-    found = from_file(tmp_path / "a.npz")
-    assert found.label_names == ("0", "3", "7")
-    assert found.test_targets.tolist() == [1, 2]
+    result = from_file(tmp_path / "a.npz")
+    assert result.label_names == ("0", "3", "7")
+    assert result.test_targets.tolist() == [1, 2]
 
 
 def test_words_that_tables_take_for_gaps_are_labels(tmp_path: Path) -> None:
@@ -78,9 +78,9 @@ def test_words_that_tables_take_for_gaps_are_labels(tmp_path: Path) -> None:
 
 def test_fraction_and_seed_are_the_users(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=X, y=WORDS)
-    found = from_file(tmp_path / "a.npz", test_fraction=0.5, seed=4)
-    assert len(found.features) == 10
-    assert not np.array_equal(found.features, from_file(tmp_path / "a.npz", test_fraction=0.5, seed=5).features)
+    result = from_file(tmp_path / "a.npz", test_fraction=0.5, seed=4)
+    assert len(result.features) == 10
+    assert not np.array_equal(result.features, from_file(tmp_path / "a.npz", test_fraction=0.5, seed=5).features)
 
 
 @pytest.mark.parametrize(

@@ -35,20 +35,20 @@ def test_declared_labels_do_not_depend_on_the_records(tmp_path: Path, name: str)
     """One record less of a label, or none at all: names, order and number stay as declared."""
     declared = ["dog", "cat", "bee", "ant"]
     for labels in (WORDS, ["cat", "bee"] * 10):
-        found = mc.datasets.load(write(tmp_path / name, labels), labels=declared)
-        assert found.label_names == tuple(declared)
-        assert found.classes == 4
-        assert found.labels_from == "declared"
+        result = mc.datasets.load(write(tmp_path / name, labels), labels=declared)
+        assert result.label_names == tuple(declared)
+        assert result.classes == 4
+        assert result.labels_from == "declared"
         of_row = dict(zip(X[:, 0].tolist(), labels, strict=True))
-        for features, target in zip(found.features, found.targets, strict=True):
+        for features, target in zip(result.features, result.targets, strict=True):
             assert declared[target] == of_row[float(features[0])]
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.npz", "a.parquet"])
 def test_a_number_of_classes_is_the_labels_from_0(tmp_path: Path, name: str) -> None:
-    found = mc.datasets.from_file(write(tmp_path / name, NUMBERS), classes=5)
-    assert found.label_names == ("0", "1", "2", "3", "4")
-    assert set(found.targets.tolist()) <= {0, 1, 2}
+    result = mc.datasets.from_file(write(tmp_path / name, NUMBERS), classes=5)
+    assert result.label_names == ("0", "1", "2", "3", "4")
+    assert set(result.targets.tolist()) <= {0, 1, 2}
 
 
 def test_numbers_are_told_by_their_value_and_words_by_their_letters(tmp_path: Path) -> None:

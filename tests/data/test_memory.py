@@ -67,41 +67,41 @@ def arrow(columns: dict[str, Any]) -> Any:
 def test_tables_of_all_libraries_give_the_same_set(make: Callable[[Any], Any], tmp_path: Path) -> None:
     pd.DataFrame(COLUMNS).rename(columns={"ill": "label"}).to_csv(tmp_path / "frame.csv", index=False)
     expected = mc.datasets.load(tmp_path / "frame.csv", labels=["no", "yes"], node_column="site")
-    found = mc.datasets.from_frame(make(COLUMNS), **DECLARED)
+    result = mc.datasets.from_frame(make(COLUMNS), **DECLARED)
     for name in ("features", "targets", "test_features", "test_targets"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    assert found.features.shape == (24, 2)
-    assert (found.labels_from, found.label_names) == ("declared", ("no", "yes"))
-    assert found.holders is not None
+        np.testing.assert_array_equal(getattr(result, name), getattr(expected, name))
+    assert result.features.shape == (24, 2)
+    assert (result.labels_from, result.label_names) == ("declared", ("no", "yes"))
+    assert result.holders is not None
     assert expected.holders is not None
-    np.testing.assert_array_equal(found.holders.training, expected.holders.training)
+    np.testing.assert_array_equal(result.holders.training, expected.holders.training)
 
 
 @pytest.mark.filterwarnings("ignore:.*interchange.*")
 def test_whatever_has_only_the_interchange_protocol_is_read_by_it() -> None:
     if not hasattr(pd.DataFrame, "__dataframe__"):
         pytest.skip("this pandas has no interchange protocol")
-    found = columns_of(Interchange(pd.DataFrame({"pulse": PULSE, "age": AGE})))
-    np.testing.assert_array_equal(found["pulse"], PULSE)
-    np.testing.assert_array_equal(found["age"], AGE)
+    result = columns_of(Interchange(pd.DataFrame({"pulse": PULSE, "age": AGE})))
+    np.testing.assert_array_equal(result["pulse"], PULSE)
+    np.testing.assert_array_equal(result["age"], AGE)
 
 
 def test_hugging_face_datasets_are_taken_as_they_are() -> None:
-    found = mc.datasets.from_frame(HuggingFace())
-    assert found.label_names == ("shirt", "shoe", "bag")
-    assert found.labels_from == "declared"
-    assert found.image_shape == (4, 6)
-    assert found.features.shape == (16, 24)
-    assert 1 < found.features.max() <= 255  # nothing is scaled
-    assert found.with_features([mc.features.Hog(cells=2)]).features.shape == (16, 32)
+    result = mc.datasets.from_frame(HuggingFace())
+    assert result.label_names == ("shirt", "shoe", "bag")
+    assert result.labels_from == "declared"
+    assert result.image_shape == (4, 6)
+    assert result.features.shape == (16, 24)
+    assert 1 < result.features.max() <= 255  # nothing is scaled
+    assert result.with_features([mc.features.Hog(cells=2)]).features.shape == (16, 32)
 
 
 def test_arrays_with_images_labels_and_a_test_part() -> None:
     x, y = DRAW.random((12, 3, 5)), np.arange(12) % 3
-    found = mc.datasets.from_arrays(x[:8], y[:8], test=(x[8:], y[8:]), classes=3)
-    assert found.image_shape == (3, 5)
-    np.testing.assert_array_equal(found.features, x[:8].reshape(8, 15).astype(np.float32))
-    np.testing.assert_array_equal(found.test_targets, y[8:])
+    result = mc.datasets.from_arrays(x[:8], y[:8], test=(x[8:], y[8:]), classes=3)
+    assert result.image_shape == (3, 5)
+    np.testing.assert_array_equal(result.features, x[:8].reshape(8, 15).astype(np.float32))
+    np.testing.assert_array_equal(result.test_targets, y[8:])
     assert mc.datasets.from_arrays(x.reshape(12, 15), y).labels_from == "records"
     assert mc.datasets.from_arrays(x.reshape(12, 15).tolist(), y * 0.5).classes is None
     words = mc.datasets.from_arrays(x, np.array(["a", "b"] * 6, dtype=object), labels=["b", "a"])
@@ -110,10 +110,10 @@ def test_arrays_with_images_labels_and_a_test_part() -> None:
 
 def test_values_to_predict_and_another_table_as_the_test_part() -> None:
     frame = pd.DataFrame({"age": AGE, "pulse": PULSE})
-    found = mc.datasets.from_frame(frame[:20], target="pulse", test=frame[20:][["pulse", "age"]])  # in another order
-    assert found.classes is None
-    np.testing.assert_allclose(found.test_targets, PULSE[20:], rtol=1e-6)
-    np.testing.assert_array_equal(found.features[:, 0], AGE[:20])
+    result = mc.datasets.from_frame(frame[:20], target="pulse", test=frame[20:][["pulse", "age"]])  # in another order
+    assert result.classes is None
+    np.testing.assert_allclose(result.test_targets, PULSE[20:], rtol=1e-6)
+    np.testing.assert_array_equal(result.features[:, 0], AGE[:20])
     sites = mc.datasets.from_frame(FRAME[:20], test=FRAME[20:][["age", "ill", "pulse"]], **DECLARED)
     np.testing.assert_array_equal(sites.test_features, np.stack([PULSE, AGE], axis=1)[20:].astype(np.float32))
     assert sites.partition("column").names == ("east", "north", "south")
@@ -123,22 +123,22 @@ def test_values_to_predict_and_another_table_as_the_test_part() -> None:
         mc.datasets.from_frame(FRAME[["age", "ill"]], test=FRAME[["age", "ill", "site"]], target="ill")
 
 
-def held(dataset: Dataset) -> dict[str, set[float]]:
+def kept(dataset: Dataset) -> dict[str, set[float]]:
     parts = dataset.partition("column")
     return {name: set(dataset.features[rows, 0].tolist()) for name, rows in zip(parts.names, parts.rows, strict=True)}
 
 
 def test_records_stay_with_the_node_that_their_column_names() -> None:
-    found = mc.datasets.from_frame(pd.DataFrame(COLUMNS), **DECLARED)
+    result = mc.datasets.from_frame(pd.DataFrame(COLUMNS), **DECLARED)
     owner = {np.float32(pulse): site for pulse, site in zip(PULSE, SITE, strict=True)}
-    for dataset in (found, found.split(0.4, 7), found.normalised(0.0, 1.0)):
-        parts = held(dataset)
+    for dataset in (result, result.split(0.4, 7), result.normalised(0.0, 1.0)):
+        parts = kept(dataset)
         assert list(parts) == ["east", "north", "south"]
         assert {owner[np.float32(pulse)] for pulse in parts["north"]} == {"north"}
         assert sum(map(len, parts.values())) == len(dataset.features)
-    in_order = found.partition(mc.datasets.Column(column="site"), nodes=("south", "east", "north"))
+    in_order = result.partition(mc.datasets.Column(column="site"), nodes=("south", "east", "north"))
     assert in_order.names == ("south", "east", "north")
-    np.testing.assert_array_equal(in_order.rows[2], found.partition("column", nodes=3).rows[1])
+    np.testing.assert_array_equal(in_order.rows[2], result.partition("column", nodes=3).rows[1])
     assert "north" in in_order.as_text()
     facts = facts_of(in_order)
     assert (kind_of(in_order.rule), facts.partition) == ("column", "column")
@@ -148,9 +148,9 @@ def test_records_stay_with_the_node_that_their_column_names() -> None:
 
 def test_nodes_of_arrays_by_number_are_in_the_order_of_their_numbers() -> None:
     x, y = DRAW.random((24, 2)), np.arange(24) % 2
-    found = mc.datasets.from_arrays(x, y, classes=2, nodes=[float(place % 12) for place in range(24)])
-    assert found.holders is not None
-    assert found.holders.names == tuple(sorted(set(found.holders.training.tolist()), key=int))
+    result = mc.datasets.from_arrays(x, y, classes=2, nodes=[float(place % 12) for place in range(24)])
+    assert result.holders is not None
+    assert result.holders.names == tuple(sorted(set(result.holders.training.tolist()), key=int))
 
 
 def test_other_rules_keep_names_too() -> None:

@@ -36,57 +36,57 @@ def labelled(targets: Any, classes: int | None, names: tuple[str, ...] = ()) -> 
 )
 @settings(max_examples=100)
 def test_every_example_goes_to_exactly_one_node(targets: list[int], nodes: int, rule: PartitionRule, seed: int) -> None:
-    made = labelled(targets, 5)
+    built = labelled(targets, 5)
     try:
-        found = made.partition(rule, nodes, seed)
+        result = built.partition(rule, nodes, seed)
     except Error:
         assert isinstance(rule, Dirichlet)  # few examples and unlucky labels: no draw gives everybody one
         return
-    assert sorted(np.concatenate(found.rows).tolist()) == list(range(len(targets)))
-    assert found.sizes.min() >= 1
-    assert found.sizes.tolist() == [len(part) for part in found.rows]
-    np.testing.assert_array_equal(found.table.sum(axis=1), found.sizes)
-    np.testing.assert_array_equal(found.table.sum(axis=0), np.bincount(targets, minlength=5))
-    again = made.partition(rule, nodes, seed)
-    assert all(np.array_equal(one, other) for one, other in zip(found.rows, again.rows, strict=True))
-    assert len(found.as_text().splitlines()) == nodes + 2
+    assert sorted(np.concatenate(result.rows).tolist()) == list(range(len(targets)))
+    assert result.sizes.min() >= 1
+    assert result.sizes.tolist() == [len(part) for part in result.rows]
+    np.testing.assert_array_equal(result.table.sum(axis=1), result.sizes)
+    np.testing.assert_array_equal(result.table.sum(axis=0), np.bincount(targets, minlength=5))
+    again = built.partition(rule, nodes, seed)
+    assert all(np.array_equal(one, other) for one, other in zip(result.rows, again.rows, strict=True))
+    assert len(result.as_text().splitlines()) == nodes + 2
 
 
 def test_sorted_is_stable_and_cuts_equally() -> None:
-    found = labelled([2, 0, 1, 0, 2, 1, 0], 3).partition("sorted", nodes=3)
-    assert [part.tolist() for part in found.rows] == [[1, 3, 6], [2, 5], [0, 4]]
-    assert found.table.tolist() == [[3, 0, 0], [0, 2, 0], [0, 0, 2]]
+    result = labelled([2, 0, 1, 0, 2, 1, 0], 3).partition("sorted", nodes=3)
+    assert [part.tolist() for part in result.rows] == [[1, 3, 6], [2, 5], [0, 4]]
+    assert result.table.tolist() == [[3, 0, 0], [0, 2, 0], [0, 0, 2]]
 
 
 def test_iid_gives_every_node_about_the_same_mix() -> None:
-    found = labelled(np.repeat([0, 1], 5000), 2).partition("iid", nodes=10, seed=1)
-    assert set(found.sizes.tolist()) == {1000}
-    assert np.abs(found.table - 500).max() < 80  # five standard deviations
+    result = labelled(np.repeat([0, 1], 5000), 2).partition("iid", nodes=10, seed=1)
+    assert set(result.sizes.tolist()) == {1000}
+    assert np.abs(result.table - 500).max() < 80  # five standard deviations
 
 
 def test_shards_give_few_labels_to_every_node() -> None:
-    found = labelled(np.repeat(np.arange(10), 100), 10).partition(Shards(per_node=2), nodes=50, seed=1)
-    assert set(found.sizes.tolist()) == {20}
-    assert (found.table > 0).sum(axis=1).max() <= 2
+    result = labelled(np.repeat(np.arange(10), 100), 10).partition(Shards(per_node=2), nodes=50, seed=1)
+    assert set(result.sizes.tolist()) == {20}
+    assert (result.table > 0).sum(axis=1).max() <= 2
     assert (
-        found.rows[0].tolist()
+        result.rows[0].tolist()
         != labelled(np.repeat(np.arange(10), 100), 10).partition("shards", 50, 2).rows[0].tolist()
     )
 
 
 def test_dirichlet_concentration_goes_from_few_labels_to_an_even_mix() -> None:
-    made = labelled(np.repeat(np.arange(10), 1000), 10)
-    even = made.partition(Dirichlet(concentration=1e6), nodes=5).table
+    built = labelled(np.repeat(np.arange(10), 1000), 10)
+    even = built.partition(Dirichlet(concentration=1e6), nodes=5).table
     assert np.abs(even - 200).max() <= 2
-    skew = made.partition(Dirichlet(concentration=0.05), nodes=5).table
+    skew = built.partition(Dirichlet(concentration=0.05), nodes=5).table
     assert (skew < 10).mean() > 0.4
 
 
 def test_dirichlet_shares_have_the_right_spread() -> None:
     """One of n equal shares has variance (1/n)(1 - 1/n) / (n c + 1); a wrong concentration must fail."""
     nodes, concentration = 4, 0.7
-    made = labelled(np.repeat(np.arange(300), 200), 300)
-    share = made.partition(Dirichlet(concentration=concentration), nodes).table / 200
+    built = labelled(np.repeat(np.arange(300), 200), 300)
+    share = built.partition(Dirichlet(concentration=concentration), nodes).table / 200
     expected = (1 / nodes) * (1 - 1 / nodes) / (nodes * concentration + 1)
     assert share.var() == pytest.approx(expected, rel=0.12)
     assert share.var() != pytest.approx(
@@ -95,35 +95,35 @@ def test_dirichlet_shares_have_the_right_spread() -> None:
 
 
 def test_dirichlet_keeps_its_minimum_or_says_what_would_work() -> None:
-    made = labelled(np.arange(400) % 4, 4)
-    assert made.partition(Dirichlet(concentration=1.0, minimum=40), nodes=5).sizes.min() >= 40
+    built = labelled(np.arange(400) % 4, 4)
+    assert built.partition(Dirichlet(concentration=1.0, minimum=40), nodes=5).sizes.min() >= 40
     with pytest.raises(Error, match="at best the poorest had") as raised:
-        made.partition(Dirichlet(concentration=0.05, minimum=79), nodes=5)
+        built.partition(Dirichlet(concentration=0.05, minimum=79), nodes=5)
     assert "raise concentration" in raised.value.hint
     with pytest.raises(Error, match="do not give 5 nodes 81 each") as raised:
-        made.partition(Dirichlet(minimum=81), nodes=5)
+        built.partition(Dirichlet(minimum=81), nodes=5)
     assert "set minimum to 80 or less" in raised.value.hint
 
 
 def test_quantity_skew_keeps_its_minimum_at_any_size() -> None:
-    made = labelled(np.arange(5000) % 2, 2)
-    found = made.partition(QuantitySkew(concentration=0.1, minimum=3), nodes=1000)
-    assert found.sizes.min() >= 3
-    assert found.sizes.max() > 30
-    exact = made.partition(QuantitySkew(minimum=5), nodes=1000)
+    built = labelled(np.arange(5000) % 2, 2)
+    result = built.partition(QuantitySkew(concentration=0.1, minimum=3), nodes=1000)
+    assert result.sizes.min() >= 3
+    assert result.sizes.max() > 30
+    exact = built.partition(QuantitySkew(minimum=5), nodes=1000)
     assert set(exact.sizes.tolist()) == {5}
 
 
 def test_values_are_sorted_too_but_have_no_labels() -> None:
-    made = labelled(np.array([3.5, -1.0, 2.0, 0.0]), None)
-    found = made.partition("sorted", nodes=2)
-    assert [part.tolist() for part in found.rows] == [[1, 3], [2, 0]]
-    assert found.table.tolist() == [[2], [2]]
-    assert found.warnings == ()
-    assert made.partition("shards", nodes=2).sizes.tolist() == [2, 2]
-    assert found.as_text().split() == ["node", "all", "0", "2", "1", "2", "all", "4"]
+    built = labelled(np.array([3.5, -1.0, 2.0, 0.0]), None)
+    result = built.partition("sorted", nodes=2)
+    assert [part.tolist() for part in result.rows] == [[1, 3], [2, 0]]
+    assert result.table.tolist() == [[2], [2]]
+    assert result.warnings == ()
+    assert built.partition("shards", nodes=2).sizes.tolist() == [2, 2]
+    assert result.as_text().split() == ["node", "all", "0", "2", "1", "2", "all", "4"]
     with pytest.raises(Error, match="dirichlet shares out labels") as raised:
-        made.partition("dirichlet", nodes=2)
+        built.partition("dirichlet", nodes=2)
     assert "quantity" in raised.value.hint
 
 
@@ -155,11 +155,11 @@ def test_bad_parameters_are_refused() -> None:
 
 
 def test_a_partition_made_by_hand_is_checked() -> None:
-    made = labelled([0, 1, 0], 2)
+    built = labelled([0, 1, 0], 2)
     with pytest.raises(Error, match="by no node, or by two"):
-        Partition(dataset=made, rule=Iid(), rows=(np.array([0, 1]), np.array([1])))
+        Partition(dataset=built, rule=Iid(), rows=(np.array([0, 1]), np.array([1])))
     with pytest.raises(Error, match="node 1 holds no example"):
-        Partition(dataset=made, rule=Iid(), rows=(np.array([0, 1, 2]), np.array([], dtype=np.int64)))
+        Partition(dataset=built, rule=Iid(), rows=(np.array([0, 1, 2]), np.array([], dtype=np.int64)))
 
 
 def test_a_rule_of_ones_own_can_be_used() -> None:
@@ -171,14 +171,14 @@ def test_a_rule_of_ones_own_can_be_used() -> None:
 
 
 def test_warnings_name_few_nodes_and_sum_up_many() -> None:
-    made = labelled(np.repeat(np.arange(10), 60), 10)
-    four = made.partition("sorted", nodes=4)
+    built = labelled(np.repeat(np.arange(10), 60), 10)
+    four = built.partition("sorted", nodes=4)
     assert four.warnings[0] == "node 0 has no examples of 7 of 10 labels"
     assert len(four.warnings) == 4
-    (line,) = made.partition("sorted", nodes=20).warnings
+    (line,) = built.partition("sorted", nodes=20).warnings
     assert line == "20 of 20 nodes lack at least one of 10 labels; node 0 lacks most: 9"
-    assert made.partition("iid", nodes=2).warnings == ()
-    assert "sizes differ: node " in made.partition(QuantitySkew(concentration=0.2), nodes=5).warnings[-1]
+    assert built.partition("iid", nodes=2).warnings == ()
+    assert "sizes differ: node " in built.partition(QuantitySkew(concentration=0.2), nodes=5).warnings[-1]
 
 
 def test_the_table_is_aligned_and_abbreviated() -> None:
@@ -199,13 +199,13 @@ def test_the_table_is_aligned_and_abbreviated() -> None:
 
 
 def test_drawn_examples_are_distinct_at_a_node_and_shared_between_nodes() -> None:
-    made = labelled([0, 1, 2] * 10, 3)
-    found = made.partition(Drawn(per_node=8), nodes=50, seed=3)  # more nodes than examples
-    assert all(len(np.unique(rows)) == 8 for rows in found.rows)
-    assert len(np.unique(np.concatenate(found.rows))) == 30
-    assert len({rows.tobytes() for rows in found.rows}) > 40
-    again, other = made.partition(Drawn(per_node=8), 50, 3), made.partition(Drawn(per_node=8), 50, 4)
-    assert all(np.array_equal(one, same) for one, same in zip(found.rows, again.rows, strict=True))
-    assert found.sha256 == again.sha256 != other.sha256
+    built = labelled([0, 1, 2] * 10, 3)
+    result = built.partition(Drawn(per_node=8), nodes=50, seed=3)  # more nodes than examples
+    assert all(len(np.unique(rows)) == 8 for rows in result.rows)
+    assert len(np.unique(np.concatenate(result.rows))) == 30
+    assert len({rows.tobytes() for rows in result.rows}) > 40
+    again, other = built.partition(Drawn(per_node=8), 50, 3), built.partition(Drawn(per_node=8), 50, 4)
+    assert all(np.array_equal(one, same) for one, same in zip(result.rows, again.rows, strict=True))
+    assert result.sha256 == again.sha256 != other.sha256
     with pytest.raises(Error, match="too few to draw 31"):
-        made.partition(Drawn(per_node=31), nodes=2)
+        built.partition(Drawn(per_node=31), nodes=2)

@@ -11,6 +11,7 @@ from murmurcast.data.datasets import logistic
 from murmurcast.data.partition import Partition, Sorted
 from murmurcast.data.preprocessing import (
     FirstReleases,
+    _of_unit_norm,
     numbers_released,
     release,
     with_first_releases,
@@ -30,7 +31,7 @@ def noise(centring: float = 0.01, whitening: float = 0.02) -> dict[str, np.ndarr
     return {"centring": np.full(NODES, centring), "whitening": np.full(NODES, whitening)}
 
 
-def made(partition: Partition, **options: object) -> Partition:
+def built(partition: Partition, **options: object) -> Partition:
     return with_first_releases(partition, noise(), **options)  # type: ignore[arg-type]
 
 
@@ -82,13 +83,30 @@ def test_draws_are_keyed_by_seed_statistic_and_node() -> None:
 
 def test_rows_have_norm_1_at_most_in_float32() -> None:
     hostile = np.random.default_rng(1).standard_normal((500, 300)).astype(np.float32) * np.float32(1e6)
-    for rows in (within_unit_ball(hostile), made(shared()).dataset.features, made(shared()).dataset.test_features):
+    for rows in (within_unit_ball(hostile), built(shared()).dataset.features, built(shared()).dataset.test_features):
         norms = np.linalg.norm(rows.astype(np.float64), axis=1)
         assert norms.max() <= 1
         assert norms.max() > 1 - 1e-4
     short = np.full((2, 3), 0.1, np.float32)
     np.testing.assert_array_equal(within_unit_ball(short), short)
     assert within_unit_ball(np.array([[-1.0, 0.5]], np.float32), "non-negative").min() == 0
+
+
+@pytest.mark.parametrize("largest", [3e38, 1e38, 1e30, 1.0, 1e-30, 1e-39, 1e-42, 1e-45])
+@pytest.mark.filterwarnings("error")
+def test_rows_of_any_size_are_scaled_by_a_number_with_all_its_digits(largest: float) -> None:
+    """What the longest rows are divided by has few digits in float32, and what the shortest are is none."""
+    drawn = np.random.default_rng(1).uniform(0.5, 1, (20, 2000))
+    rows = np.concatenate([drawn * largest, np.full((3, 2000), largest), np.zeros((1, 2000))]).astype(np.float32)
+    within, unit = (scaled(rows).astype(np.float64) for scaled in (within_unit_ball, _of_unit_norm))
+    for scaled in (within, unit):
+        norms = np.linalg.norm(scaled, axis=1)
+        assert norms.max() <= 1
+        assert not norms[-1]
+    np.testing.assert_allclose(np.linalg.norm(unit[:-1], axis=1), 1, atol=2e-6)
+    before = rows.astype(np.float64)
+    lengths = np.maximum(np.linalg.norm(before, axis=1, keepdims=True), 1)
+    np.testing.assert_allclose(within, before / lengths, rtol=2e-6, atol=1e-45)
 
 
 def test_rows_are_centred_and_whitened_where_noise_is_small() -> None:
@@ -105,11 +123,11 @@ def test_rows_are_centred_and_whitened_where_noise_is_small() -> None:
 
 def test_the_average_has_weights_by_records_and_all_of_the_noise() -> None:
     partition = shared()
-    first = first_of(made(partition, seed=5))
+    first = first_of(built(partition, seed=5))
     rows = within_unit_ball(partition.dataset.features)
     expected = sum(
-        len(held) / len(rows) * release("centring", rows[held], 0.01, 5, node)
-        for node, held in enumerate(partition.rows)
+        len(kept) / len(rows) * release("centring", rows[kept], 0.01, 5, node)
+        for node, kept in enumerate(partition.rows)
     )
     np.testing.assert_allclose(first.averages["centring"], expected)
     assert np.abs(first.averages["centring"] - rows.mean(axis=0)).max() > 1e-4
@@ -117,13 +135,13 @@ def test_the_average_has_weights_by_records_and_all_of_the_noise() -> None:
 
 def test_the_test_part_goes_by_what_was_released() -> None:
     partition = shared()
-    found = made(partition)
-    first = first_of(found)
-    np.testing.assert_array_equal(found.dataset.test_features, first.apply(partition.dataset.test_features))
-    np.testing.assert_allclose(found.dataset.features, first.apply(partition.dataset.features), atol=1e-6)
+    result = built(partition)
+    first = first_of(result)
+    np.testing.assert_array_equal(result.dataset.test_features, first.apply(partition.dataset.test_features))
+    np.testing.assert_allclose(result.dataset.features, first.apply(partition.dataset.features), atol=1e-6)
     # Of one test record alone: nothing of the others is looked at.
     np.testing.assert_allclose(
-        found.dataset.test_features[:1], first.apply(partition.dataset.test_features[:1]), atol=1e-6
+        result.dataset.test_features[:1], first.apply(partition.dataset.test_features[:1]), atol=1e-6
     )
 
 
@@ -138,19 +156,19 @@ def test_another_nodes_rows_change_nothing_but_the_average() -> None:
 
 def test_records_are_committed_to_as_they_were_given() -> None:
     partition = shared()
-    assert made(partition).sha256 == partition.sha256
-    assert made(partition).sha256 != shared(seed=3).sha256
+    assert built(partition).sha256 == partition.sha256
+    assert built(partition).sha256 != shared(seed=3).sha256
 
 
 def test_it_is_done_once_and_counted() -> None:
-    found = made(shared())
+    result = built(shared())
     with pytest.raises(Error, match="before") as raised:
-        made(found)
+        built(result)
     assert raised.value.hint == "do both at once"
-    assert numbers_released(first_of(found), FEATURES) == FEATURES + FEATURES * (FEATURES + 1) // 2
+    assert numbers_released(first_of(result), FEATURES) == FEATURES + FEATURES * (FEATURES + 1) // 2
     with pytest.raises(Error, match="rows"):
-        made(shared(), rows="positive")
-    assert found.dataset.optimum is None
+        built(shared(), rows="positive")
+    assert result.dataset.optimum is None
 
 
 @pytest.mark.parametrize(
@@ -168,11 +186,11 @@ def test_what_the_releases_cost_is_not_lost_by_starting_again(again: Callable[[D
     """Rows that cost something, in a partition with nothing in `first`, would be certified without that cost."""
     partition = shared()
     again(partition.dataset)
-    data = made(partition).dataset
+    data = built(partition).dataset
     for marked in (data, replace(data, name="other")):
         with pytest.raises(Error, match="carries what that cost") as raised:
             again(marked)
         assert "partition first, then mc.preprocess" in raised.value.hint
     with pytest.raises(Error, match="carries what that cost"):
-        replace(made(partition), first=None)
-    assert replace(made(partition), names=("a", "b", "c")).first is not None
+        replace(built(partition), first=None)
+    assert replace(built(partition), names=("a", "b", "c")).first is not None

@@ -58,8 +58,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "mnist.npz"
 
 
-def same(found: Images) -> None:
-    for one, other in zip(found, IMAGES, strict=True):
+def same(result: Images) -> None:
+    for one, other in zip(result, IMAGES, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -75,17 +75,17 @@ def test_mnist_by_name_from_the_folder_of_the_variable(tmp_path: Path, monkeypat
     write_files(tmp_path / "mine")
     monkeypatch.setattr(sources, "MNIST", BARE)
     monkeypatch.setenv("MURMURCAST_DATA", str(tmp_path / "mine"))
-    found = datasets.load("mnist")
-    np.testing.assert_array_equal(found.features, IMAGES.x_train.reshape(20, 12).astype(np.float32) / np.float32(255))
-    np.testing.assert_array_equal(found.test_targets, IMAGES.y_test)
-    assert found.name == "mnist"
-    assert found.classes == 10
+    result = datasets.load("mnist")
+    np.testing.assert_array_equal(result.features, IMAGES.x_train.reshape(20, 12).astype(np.float32) / np.float32(255))
+    np.testing.assert_array_equal(result.test_targets, IMAGES.y_test)
+    assert result.name == "mnist"
+    assert result.classes == 10
 
 
 def test_fashion_has_the_names_of_its_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "FASHION_MNIST", replace(BARE, name="fashion-mnist"))
-    found = datasets.load("fashion-mnist", folder=write_files(tmp_path / "mine"))
-    assert found.label_names[9] == "Ankle boot"
+    result = datasets.load("fashion-mnist", folder=write_files(tmp_path / "mine"))
+    assert result.label_names[9] == "Ankle boot"
 
 
 def test_what_was_found_is_kept_and_found_again(tmp_path: Path, cache: Path) -> None:
@@ -104,18 +104,18 @@ def test_a_damaged_cache_is_refused_and_mended(tmp_path: Path, cache: Path, dama
     whole = cache.read_bytes()
     cache.write_bytes({"array": whole, "cut": whole[:-300], "empty": b"", "text": b"text"}[damage])
     system = write_files(tmp_path / "system")
-    told: list[str] = []
-    same(obtain(replace(BARE, system=(system,)), on_stage=told.append))
-    assert any("cache" in line and ("SHA-256" in line or "damaged" in line) for line in told)
+    stated: list[str] = []
+    same(obtain(replace(BARE, system=(system,)), on_stage=stated.append))
+    assert any("cache" in line and ("SHA-256" in line or "damaged" in line) for line in stated)
     same(obtain(BARE))
 
 
 def test_a_cache_that_cannot_be_written_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("MURMURCAST_CACHE", str(tmp_path / "file" / "cache"))
-    told: list[str] = []
-    same(obtain(BARE, write_files(tmp_path / "mine"), told.append))
-    assert "not kept in the cache" in told[-1]
+    stated: list[str] = []
+    same(obtain(BARE, write_files(tmp_path / "mine"), stated.append))
+    assert "not kept in the cache" in stated[-1]
 
 
 def test_one_wrong_bit_is_refused(tmp_path: Path) -> None:
@@ -173,12 +173,12 @@ def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_mirrors_are_tried_in_turn_and_the_wrong_ones_refused(
     address: str, capsys: pytest.CaptureFixture[str], cache: Path
 ) -> None:
-    told: list[str] = []
+    stated: list[str] = []
     mirrors = tuple(f"{address}/{name}/" for name in ("none", "bad", "cut", "good"))
-    same(obtain(replace(BARE, mirrors=mirrors), on_stage=told.append))
-    assert any(line.endswith("none/: answered 404") for line in told)
-    assert any("bad/: x_train is not" in line for line in told)
-    assert any("cut/:" in line and "trying" not in line for line in told)
+    same(obtain(replace(BARE, mirrors=mirrors), on_stage=stated.append))
+    assert any(line.endswith("none/: answered 404") for line in stated)
+    assert any("bad/: x_train is not" in line for line in stated)
+    assert any("cut/:" in line and "trying" not in line for line in stated)
     assert cache.exists()
     before = len(_Files.asked)
     same(obtain(replace(BARE, mirrors=mirrors)))  # from the cache
@@ -201,13 +201,13 @@ def test_a_terminal_is_told_on_stderr_only(
 
 
 def test_downloads_tell_of_every_megabyte() -> None:
-    told: list[str] = []
-    counter = sources._Counter("a.gz", told.append)
+    stated: list[str] = []
+    counter = sources._Counter("a.gz", stated.append)
     counter.total = 2_500_000
     for _ in range(25):
         counter.update(100_000)
     counter.close()
-    assert told == ["downloading a.gz: 1 of 2 MB", "downloading a.gz: 2 of 2 MB"]
+    assert stated == ["downloading a.gz: 1 of 2 MB", "downloading a.gz: 2 of 2 MB"]
 
 
 def package(tmp_path: Path, kind: str, images: Images = IMAGES) -> Client:
@@ -308,9 +308,9 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", [sources.MNIST, sources.FASHION_MNIST], ids=lambda recipe: recipe.name)
 def test_the_real_sets_can_be_obtained(recipe: Recipe) -> None:
-    found = obtain(recipe)
-    assert found.x_train.shape == (60000, 28, 28)
-    assert found.y_test.shape == (10000,)
+    result = obtain(recipe)
+    assert result.x_train.shape == (60000, 28, 28)
+    assert result.y_test.shape == (10000,)
 
 
 @pytest.mark.slow

@@ -12,24 +12,24 @@ from murmurcast.errors import Error
 
 @pytest.mark.parametrize("heterogeneity", [0.0, 1.5])
 def test_the_normal_equations_hold(heterogeneity: float) -> None:
-    found = datasets.least_squares(500, 7, seed=2, noise=0.3, heterogeneity=heterogeneity)
-    x, y = found.features.astype(np.float64), found.targets.astype(np.float64)
-    assert found.optimum is not None
-    assert found.optimum.shape == (7,)
-    assert np.abs(x.T @ (x @ found.optimum - y)).max() / len(x) < 1e-12
+    result = datasets.least_squares(500, 7, seed=2, noise=0.3, heterogeneity=heterogeneity)
+    x, y = result.features.astype(np.float64), result.targets.astype(np.float64)
+    assert result.optimum is not None
+    assert result.optimum.shape == (7,)
+    assert np.abs(x.T @ (x @ result.optimum - y)).max() / len(x) < 1e-12
 
 
 def test_without_noise_the_truth_is_found() -> None:
-    found = datasets.least_squares(200, 5, seed=1, noise=0.0)
-    assert found.optimum is not None
-    np.testing.assert_allclose(found.test_features @ found.optimum, found.test_targets, atol=1e-5)
+    result = datasets.least_squares(200, 5, seed=1, noise=0.0)
+    assert result.optimum is not None
+    np.testing.assert_allclose(result.test_features @ result.optimum, result.test_targets, atol=1e-5)
 
 
 def test_heterogeneity_parts_the_optima_of_sorted_nodes() -> None:
     def apart(heterogeneity: float) -> float:
-        found = datasets.least_squares(4000, 4, seed=0, noise=0.01, heterogeneity=heterogeneity)
-        parts = found.partition("sorted", nodes=4).rows
-        local = [np.linalg.lstsq(found.features[rows], found.targets[rows], rcond=None)[0] for rows in parts]
+        result = datasets.least_squares(4000, 4, seed=0, noise=0.01, heterogeneity=heterogeneity)
+        parts = result.partition("sorted", nodes=4).rows
+        local = [np.linalg.lstsq(result.features[rows], result.targets[rows], rcond=None)[0] for rows in parts]
         return float(np.linalg.norm(np.std(local, axis=0)))
 
     assert apart(2.0) > 10 * apart(0.0)
@@ -37,29 +37,29 @@ def test_heterogeneity_parts_the_optima_of_sorted_nodes() -> None:
 
 @pytest.mark.parametrize(("examples", "features", "classes"), [(400, 3, 2), (1000, 10, 3), (3000, 20, 10)])
 def test_the_logistic_gradient_vanishes(examples: int, features: int, classes: int) -> None:
-    found = datasets.logistic(examples, features, classes, seed=5)
-    assert found.optimum is not None
-    assert found.optimum.shape == (classes, features + 1)
-    x = np.column_stack([found.features.astype(np.float64), np.ones(len(found.features))])
-    hit = np.eye(classes)[found.targets]
-    gradient = (softmax(x @ found.optimum.T, axis=1) - hit).T @ x / len(x)
+    result = datasets.logistic(examples, features, classes, seed=5)
+    assert result.optimum is not None
+    assert result.optimum.shape == (classes, features + 1)
+    x = np.column_stack([result.features.astype(np.float64), np.ones(len(result.features))])
+    hit = np.eye(classes)[result.targets]
+    gradient = (softmax(x @ result.optimum.T, axis=1) - hit).T @ x / len(x)
     assert np.linalg.norm(gradient) < 1e-9
-    assert np.abs(found.optimum.sum(axis=0)).max() < 1e-12
+    assert np.abs(result.optimum.sum(axis=0)).max() < 1e-12
 
 
 def test_another_solver_finds_no_lower_loss() -> None:
-    found = datasets.logistic(300, 4, 3, seed=8)
-    assert found.optimum is not None
-    x = np.column_stack([found.features.astype(np.float64), np.ones(len(found.features))])
+    result = datasets.logistic(300, 4, 3, seed=8)
+    assert result.optimum is not None
+    x = np.column_stack([result.features.astype(np.float64), np.ones(len(result.features))])
 
     def loss(flat: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> float:
         scores = x @ flat.reshape(3, 5).T
-        return float(np.mean(logsumexp(scores, axis=1) - scores[np.arange(len(x)), found.targets]))
+        return float(np.mean(logsumexp(scores, axis=1) - scores[np.arange(len(x)), result.targets]))
 
     other = minimize(loss, np.zeros(15), method="BFGS", options={"gtol": 1e-7})
-    assert loss(found.optimum.ravel()) <= other.fun + 1e-12
+    assert loss(result.optimum.ravel()) <= other.fun + 1e-12
     shape = other.x.reshape(3, 5)
-    np.testing.assert_allclose(shape - shape.mean(axis=0), found.optimum, atol=1e-4)
+    np.testing.assert_allclose(shape - shape.mean(axis=0), result.optimum, atol=1e-4)
 
 
 def test_where_planes_part_the_labels_there_is_no_optimum() -> None:
@@ -73,15 +73,15 @@ def test_where_planes_part_the_labels_there_is_no_optimum() -> None:
 
 @pytest.mark.parametrize("name", ["least-squares", "logistic"])
 def test_the_optimum_follows_the_training_part(name: str) -> None:
-    found = datasets.load(name)
-    again = found.split(0.5, seed=9)
-    scaled = found.normalised(0.0, 2.0)
-    assert found.optimum is not None
+    result = datasets.load(name)
+    again = result.split(0.5, seed=9)
+    scaled = result.normalised(0.0, 2.0)
+    assert result.optimum is not None
     assert again.optimum is not None
     assert scaled.optimum is not None
-    assert np.abs(again.optimum - found.optimum).max() > 1e-4
-    weights = found.features.shape[1]
-    np.testing.assert_allclose(scaled.optimum[..., :weights], 2 * found.optimum[..., :weights], rtol=1e-6)
+    assert np.abs(again.optimum - result.optimum).max() > 1e-4
+    weights = result.features.shape[1]
+    np.testing.assert_allclose(scaled.optimum[..., :weights], 2 * result.optimum[..., :weights], rtol=1e-6)
 
 
 def test_seeds_matter_and_repeat() -> None:

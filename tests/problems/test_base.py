@@ -80,19 +80,19 @@ def gradient(
     """What the problem itself says, as float64."""
     with jax.enable_x64(dtype == "float64"):
         function = problem.gradient_at_private if private else problem.gradient_at_public
-        found = function(jnp.asarray(model, dtype), of_node(problem, node, dtype), jax.random.key(key))
-        assert found.dtype == dtype
-        return np.asarray(found, np.float64)
+        result = function(jnp.asarray(model, dtype), of_node(problem, node, dtype), jax.random.key(key))
+        assert result.dtype == dtype
+        return np.asarray(result, np.float64)
 
 
 def drawn_rows(problem: OnExamples, node: int, key: int = KEY) -> list[int]:
     """Which examples of the set a node computes with."""
-    held = problem.data.rows[node]
+    kept = problem.data.rows[node]
     if problem.batch is None:
-        return [int(row) for row in held]
+        return [int(row) for row in kept]
     with jax.enable_x64(False):
-        picked = minibatch(jax.random.key(key), jnp.int32(len(held)), problem.batch)
-    return [int(held[place]) for place in np.asarray(picked)]
+        picked = minibatch(jax.random.key(key), jnp.int32(len(kept)), problem.batch)
+    return [int(kept[place]) for place in np.asarray(picked)]
 
 
 @partial(jax.jit, static_argnums=2)
@@ -201,7 +201,7 @@ def test_products_are_plain_products(rows: int) -> None:
     tall, many_tall = rng.standard_normal((6, 5)), rng.standard_normal((4, 6, 5))
     one, several, of_each = (rng.standard_normal((*lead, rows, 5)) for lead in ((), (3,), (4, 3)))
     with jax.enable_x64(True):
-        found = {
+        result = {
             "one": product(jnp.asarray(tall), jnp.asarray(one)),
             "models": jax.vmap(product, (None, 0))(tall, several),
             "nodes": jax.vmap(product, (0, None))(many_tall, one),
@@ -220,7 +220,7 @@ def test_products_are_plain_products(rows: int) -> None:
             "compiled": np.einsum("kmrd,knd->kmrn", of_each, many_tall),
         }
         for name, expected in plain.items():
-            np.testing.assert_allclose(np.asarray(found[name]), expected, rtol=1e-12, atol=1e-12, err_msg=name)
+            np.testing.assert_allclose(np.asarray(result[name]), expected, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
 @pytest.mark.parametrize("omega", [Omega(), Omega(ball=0.5), Omega(box=0.2)])

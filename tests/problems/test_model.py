@@ -11,6 +11,7 @@ from jax.flatten_util import ravel_pytree
 import murmurcast as mc
 from murmurcast.problems import per_example
 from murmurcast.problems.per_example import Example
+from murmurcast.problems.trust import clips_as_proved, engine_clip
 
 NODES = 4
 
@@ -21,20 +22,20 @@ def initialise(key: jax.Array) -> dict[str, jax.Array]:
 
 
 def scores(parameters: Any, features: jax.Array) -> jax.Array:
-    found: jax.Array = jnp.tanh(features @ parameters["hidden"]) @ parameters["out"]
-    return found
+    outcome: jax.Array = jnp.tanh(features @ parameters["hidden"]) @ parameters["out"]
+    return outcome
 
 
 def loss(parameters: Any, example: Example) -> jax.Array:
-    found = scores(parameters, example.features)
-    return jax.nn.logsumexp(found) - found[example.target]
+    outcome = scores(parameters, example.features)
+    return jax.nn.logsumexp(outcome) - outcome[example.target]
 
 
 def predict(parameters: Any, features: jax.Array) -> jax.Array:
     return jnp.argmax(scores(parameters, features))
 
 
-def made(clipping: Literal["node", "example", "none"] = "example", **options: Any) -> mc.Model:
+def built(clipping: Literal["node", "example", "none"] = "example", **options: Any) -> mc.Model:
     data = mc.datasets.digits().partition("quantity", NODES, seed=1)
     given: dict[str, Any] = {"clip": 0.3, "predict": predict} | options
     return mc.Model(data=data, initialise=initialise, loss=loss, clipping=clipping, **given)
@@ -48,7 +49,7 @@ def at(problem: mc.Model, node: int) -> tuple[jax.Array, Any]:
 @pytest.mark.parametrize("public", [True, False])
 def test_gradients_are_clipped_example_by_example(public: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against one example after the other, over blocks that do not divide their number."""
-    problem = made(l2=0.1)
+    problem = built(l2=0.1)
     point, mine = at(problem, 2)
     monkeypatch.setattr(per_example, "BLOCK_BYTES", 7 * point.size * 4)
     size, flat = int(mine.size), np.zeros(point.shape)
@@ -64,7 +65,7 @@ def test_gradients_are_clipped_example_by_example(public: bool, monkeypatch: pyt
 
 
 def test_one_hostile_record_moves_no_gradient_by_more_than_the_sensitivity() -> None:
-    problem = made()
+    problem = built()
     point, mine = at(problem, 0)
     sensitivity = problem.gradient_clip.sensitivity("record", NODES)[0]
     for size in (1.0, 1e3, 1e6):
@@ -76,16 +77,38 @@ def test_one_hostile_record_moves_no_gradient_by_more_than_the_sensitivity() -> 
 
 
 def test_a_node_is_clipped_where_that_is_asked() -> None:
-    problem = made("node", clip=0.01)
+    problem = built("node", clip=0.01)
     point, mine = at(problem, 1)
     gradient = problem.gradient_at_public(point, mine, jax.random.key(0))
     assert float(jnp.linalg.norm(gradient)) == pytest.approx(0.01, rel=1e-5)
 
 
+def test_nothing_of_a_gradient_stays_with_the_problem() -> None:
+    """A run is resumed where all settings of its problem are those it began with."""
+
+    def settings(problem: mc.Model) -> dict[str, Any]:
+        return {name: value for name, value in vars(problem).items() if isinstance(value, int | float | str)}
+
+    problem = built()
+    before, (point, mine) = settings(problem), at(problem, 0)
+    problem.gradient_at_public(point, mine, jax.random.key(0))
+    assert settings(problem) == before
+
+
+@pytest.mark.parametrize("name", ["_sum", "_clipped_sum", "averaged", "drawn", "gradient_at_public"])
+def test_a_method_of_an_instances_own_is_not_trusted(name: str) -> None:
+    problem = built()
+    assert clips_as_proved(problem)
+    assert not engine_clip(problem).bounds
+    object.__setattr__(problem, name, getattr(problem, name))
+    assert not clips_as_proved(problem)
+    assert engine_clip(problem).per == "node"
+
+
 @pytest.mark.slow
 def test_it_learns_privately_from_its_own_start() -> None:
     """All nodes begin at the same public point, another one for every seed, and none at zero."""
-    problem = made(batch=20, clip=1.0)
+    problem = built(batch=20, clip=1.0)
     network = mc.topologies.complete(NODES, seed=0)
     schedule = mc.Schedule(epochs=40, step=0.5, decay="constant", noise_timing="aligned")
     plan = mc.plan(network, problem, mc.Budget(epsilon=50.0, unit="record"), schedule, z="perron")

@@ -1,15 +1,24 @@
 """A model that cannot be trained is an error with a way out, before anything is trained."""
 
+from contextlib import suppress
 from typing import Any
 
 import equinox as eqx
+import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen
+from jax.experimental.buffer_callback import buffer_callback
+from jax.extend.core import Primitive
+from jax.interpreters import batching
+from jax.sharding import PartitionSpec as Spec
 
 import murmurcast as mc
+from murmurcast.problems.base import Data
+from murmurcast.problems.per_example import Example
+from tests.problems.one_by_one import node_data
 
 DATA = mc.datasets.digits().partition("quantity", 12, seed=1)
 
@@ -20,8 +29,8 @@ def initialise(key: jax.Array) -> Any:
 
 def loss(parameters: Any, example: Any) -> jax.Array:
     scores = parameters["out"] @ example.features
-    found: jax.Array = jax.nn.logsumexp(scores) - scores[example.target]
-    return found
+    result: jax.Array = jax.nn.logsumexp(scores) - scores[example.target]
+    return result
 
 
 def refused(words: str, hint: str, **given: Any) -> None:
@@ -85,6 +94,123 @@ def test_a_loss_of_other_examples_is_refused() -> None:
     refused("calls foreign code", "alone", loss=lambda p, e: loss(p, e._replace(features=foreign(e.features))))
     counted = iter(range(99))
     refused("depends on what else", "pure", loss=lambda p, e: loss(p, e) * next(counted))
+
+
+def test_callbacks_on_buffers_and_what_has_devices_of_its_own_are_refused() -> None:
+    outside = buffer_callback(lambda *_: None, jax.ShapeDtypeStruct((), np.float32), vmap_method="broadcast_all")
+    refused(r"calls back .*buffer_callback", "JAX alone", loss=lambda p, e: loss(p, e) + outside(e.features))
+    mesh = jax.make_mesh((1,), ("node",))
+
+    def spread(features: jax.Array) -> jax.Array:
+        whole: jax.Array = jax.shard_map(
+            lambda own: jax.lax.psum(own, "node"), mesh=mesh, in_specs=Spec(), out_specs=Spec(), check_vma=False
+        )(features)
+        return whole
+
+    def alone(parameters: Any, example: Any) -> jax.Array:
+        everybody: jax.Array = jax.lax.stop_gradient(jax.jit(spread)(example.features)).sum()
+        return loss(parameters, example) + 0 * everybody
+
+    refused("spread over devices by itself .shard_map", "JAX alone", loss=alone)
+
+
+def test_operations_that_jax_does_not_bring_are_refused_whatever_they_are_called() -> None:
+    """What they do with many examples is up to their authors: this one of Equinox looks at all of them."""
+    words, hint = "batching rule of its own", "JAX alone"
+    refused(f"{words} .unvmap_max", hint, loss=lambda p, e: loss(p, e) - eqxi.unvmap_max(e.features))
+    add: Any = Primitive("add")
+    add.def_abstract_eval(lambda features: features)
+    batching.primitive_batchers[add] = lambda given, at: (given[0] - given[0].mean(axis=0), at[0])
+    refused(f"{words} .add.", hint, loss=lambda p, e: loss(p, e._replace(features=add.bind(e.features))))
+
+
+def test_a_loss_that_remembers_is_refused() -> None:
+    memory = jax.new_ref(jnp.zeros(()))
+
+    def remembering(parameters: Any, example: Any) -> jax.Array:
+        memory[...] = memory[...] + 1
+        remembered: jax.Array = loss(parameters, example) * memory[...]
+        return remembered
+
+    refused("side effect .ReadEffect", "JAX alone", loss=remembering)
+
+
+def test_operations_of_jax_are_taken_and_axes_of_ones_own() -> None:
+    """Sorting, solving and looping look at one example alone, and so does a sum over its own features by name."""
+
+    def rich(parameters: Any, example: Any) -> jax.Array:
+        features = example.features
+        total: jax.Array = jax.vmap(lambda own: jax.lax.psum(own, "features"), axis_name="features")(features)[0]
+        outer = jnp.eye(3) + jnp.outer(features[:3], features[:3])
+        looped, _ = jax.lax.scan(lambda carry, one: (carry + one, None), jnp.zeros(()), jnp.sort(features))
+        again: Any = jax.checkpoint(jax.scipy.special.gammaln)
+        chosen: Any = jax.lax.cond(example.target > 3, jnp.sin, jnp.cos, again(2 + total))
+        value: jax.Array = loss(parameters, example) * (1 + looped) + jnp.linalg.slogdet(outer)[1] * chosen
+        return value
+
+    problem = mc.Model(data=DATA, initialise=initialise, loss=rich)
+    point, mine = problem.start(jax.random.key(0)), node_data(problem, 0)
+    assert jnp.isfinite(jax.jit(problem.gradient_at_public)(point, mine, jax.random.key(0))).all()
+
+
+def gradients_of_two(problem: mc.Model) -> Any:
+    """At one point, of two nodes: as the engine takes them, with an axis that has a name."""
+    point = problem.start(jax.random.key(5))
+    first, second = (node_data(problem, number) for number in (3, 4))
+    both: Data = jax.tree.map(lambda *leaves: jnp.stack(leaves), first, second)
+    take: Any = jax.vmap(lambda mine: problem.gradient_at_public(point, mine, jax.random.key(0)), axis_name="node")
+    return point, first, take(both)
+
+
+@pytest.mark.parametrize("way", ["names an axis", "looks at tracers"])
+def test_a_loss_that_sees_others_only_where_it_is_trained_sees_nobody(way: str) -> None:
+    """Where it is checked there is no axis and no block of examples, so that it would go another way there."""
+
+    def reaching(parameters: Any, example: Any) -> jax.Array:
+        seen = example.features
+        if way == "names an axis":
+            with suppress(NameError):
+                seen = jax.lax.psum(seen, "node")
+        elif hasattr(seen, "batch_dim") and len(seen.val) > 2:  # more than there are to try it on
+            seen = seen.val
+        brightness: jax.Array = seen.sum()
+        return loss(parameters, example) * brightness
+
+    honest = mc.Model(data=DATA, initialise=initialise, loss=lambda p, e: loss(p, e) * e.features.sum(), clip=100)
+    problem = mc.Model(data=DATA, initialise=initialise, loss=reaching, clip=100)
+    point, mine, together = gradients_of_two(problem)
+    np.testing.assert_allclose(together[0], honest.gradient_at_public(point, mine, jax.random.key(0)), rtol=1e-5)
+    np.testing.assert_array_equal(together, gradients_of_two(honest)[2])
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_what_was_checked_is_what_is_trained(precision: str) -> None:
+    """Python that changes its mind later on is not asked again; other numbers are traced, and checked, anew."""
+    later = {"factor": 1.0, "prints": False}
+
+    def changing(parameters: Any, example: Any) -> jax.Array:
+        if later["prints"]:
+            jax.debug.print("{}", example.target)
+        return loss(parameters, example) * later["factor"]
+
+    with jax.enable_x64(precision == "float64"):
+        problem = mc.Model(data=DATA, initialise=initialise, loss=changing)
+        point, mine = problem.start(jax.random.key(0)).astype(precision), node_data(problem, 0, precision)
+        before = problem.gradient_at_public(point, mine, jax.random.key(0))
+        later |= {"factor": 7.0, "prints": True}
+        again = problem.gradient_at_public(point, mine, jax.random.key(0))
+        assert before.dtype == precision
+        np.testing.assert_array_equal(again, before)
+        with pytest.raises(mc.Error, match="gradient of the loss prints what it sees"):
+            problem.gradient_at_public(point.astype("float16"), mine, jax.random.key(0))
+
+
+def test_settings_that_jax_keeps_by_thread_hold_for_what_is_traced() -> None:
+    with jax.default_matmul_precision("highest"):
+        problem = mc.Model(data=DATA, initialise=initialise, loss=loss)
+    parameters = jax.eval_shape(initialise, jax.random.key(0))
+    one = Example(*(jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for leaf in problem.test_data()))
+    assert "HIGHEST" in str(problem._gradient.program(parameters, one))
 
 
 @pytest.mark.parametrize("way", ["custom_vmap", "callback", "print"])

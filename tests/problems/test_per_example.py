@@ -48,9 +48,9 @@ def test_sums_are_those_of_single_gradients(
         for public in (True,) if name == "cnn" else (True, False):
             take = problem.gradient_at_public if public else problem.gradient_at_private
             expected = clipped_mean(problem, point, singles, public=public)
-            found = jax.jit(take)(point, mine, jax.random.key(0))
-            assert found.dtype == precision
-            np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
+            result = jax.jit(take)(point, mine, jax.random.key(0))
+            assert result.dtype == precision
+            np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("clipping", ["layer", "none"])
@@ -64,8 +64,8 @@ def test_layers_are_clipped_one_by_one(name: str, clipping: Clipping) -> None:
     for public in (True, False):
         take = problem.gradient_at_public if public else problem.gradient_at_private
         expected = clipped_mean(problem, point, singles, public=public)
-        found = jax.jit(take)(point, mine, jax.random.key(0))
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+        result = jax.jit(take)(point, mine, jax.random.key(0))
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
 
 
 def hostile(rows: int) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def hostile(rows: int) -> dict[str, Any]:
 
 def data_of(features: Any, targets: Any, classes: int | None = 10) -> Any:
     kind: Any = np.int32 if classes else np.float32
-    made = Dataset(
+    built = Dataset(
         name="hostile",
         features=features.astype(np.float32),
         targets=targets.astype(kind) + (classes is None),
@@ -93,7 +93,7 @@ def data_of(features: Any, targets: Any, classes: int | None = 10) -> Any:
         test_targets=(np.arange(4) % (classes or 4)).astype(kind),
         classes=classes,
     )
-    return made.partition("sorted", 1)
+    return built.partition("sorted", 1)
 
 
 @pytest.mark.one_in(3)
@@ -115,9 +115,9 @@ def test_no_example_and_no_node_passes_the_clip(name: str, clipping: Clipping) -
             for size in (0.0, 1.0, 30.0, 1e6):
                 point = size * problem.start(jax.random.key(1))
                 for l2 in (0.0, problem.l2):
-                    found = np.asarray(gradient(point, mine, l2), np.float64) / rows
-                    assert np.isfinite(found).all(), (words, rows, size)
-                    assert np.linalg.norm(found) <= limit * (1 + 1e-6), (words, rows, size, l2)
+                    result = np.asarray(gradient(point, mine, l2), np.float64) / rows
+                    assert np.isfinite(result).all(), (words, rows, size)
+                    assert np.linalg.norm(result) <= limit * (1 + 1e-6), (words, rows, size, l2)
 
 
 @pytest.mark.slow
@@ -158,9 +158,9 @@ def test_a_mean_of_more_examples_than_expected_is_not_shortened() -> None:
 
     for seed in range(12):
         drawn, count = gradient(jax.random.key(seed))
-        found = np.linalg.norm(np.asarray(drawn, np.float64))
-        assert found == pytest.approx(0.3 * float(count) / 10, rel=1e-5)
-        norms.append(float(found))
+        result = np.linalg.norm(np.asarray(drawn, np.float64))
+        assert result == pytest.approx(0.3 * float(count) / 10, rel=1e-5)
+        norms.append(float(result))
     assert max(norms) > 0.3 * 1.05
 
 

@@ -36,11 +36,11 @@ def test_gradients_are_clipped_products(dtype: str, tolerance: float, private: b
         model = scale * np.random.default_rng(1).standard_normal(DIM)
         for node in range(NODES):
             plain = problem.curvature[node] @ (model - problem.centre[node])
-            found = gradient(problem, model, node, private=private, dtype=dtype)
-            np.testing.assert_allclose(found, clipped(plain, 0.7), atol=tolerance)
-            assert np.linalg.norm(found) <= 0.7 * (1 + 1e-5)
-            found = gradient(free, model, node, private=private, dtype=dtype)
-            np.testing.assert_allclose(found, plain, atol=tolerance * max(1, scale))
+            result = gradient(problem, model, node, private=private, dtype=dtype)
+            np.testing.assert_allclose(result, clipped(plain, 0.7), atol=tolerance)
+            assert np.linalg.norm(result) <= 0.7 * (1 + 1e-5)
+            result = gradient(free, model, node, private=private, dtype=dtype)
+            np.testing.assert_allclose(result, plain, atol=tolerance * max(1, scale))
 
 
 def test_free_optimum() -> None:
@@ -112,11 +112,11 @@ def test_smoothness_of_a_node_that_curves_down() -> None:
 def test_evaluation_is_that_of_numpy() -> None:
     problem = random(ball=0.3)
     model = np.random.default_rng(4).standard_normal(DIM)
-    found = problem.evaluate(
+    result = problem.evaluate(
         jnp.asarray(model, jnp.float32), jax.tree.map(lambda a: jnp.asarray(a, jnp.float32), problem.test_data())
     )
-    assert float(found["loss"]) == pytest.approx(loss(problem, model), rel=1e-5)
-    assert float(found["distance"]) == pytest.approx(np.linalg.norm(model - problem.optimum()), rel=1e-5)
+    assert float(result["loss"]) == pytest.approx(loss(problem, model), rel=1e-5)
+    assert float(result["distance"]) == pytest.approx(np.linalg.norm(model - problem.optimum()), rel=1e-5)
 
 
 def test_a_seed_is_a_problem() -> None:

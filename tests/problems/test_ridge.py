@@ -46,8 +46,8 @@ def test_gradients_are_those_of_a_loop(clipping: Clipping, l2: float, dtype: str
     model = random_model()
     for node in range(len(SIZES)):
         expected = naive_gradient(problem, of_example, model, drawn_rows(problem, node), private=private)
-        found = gradient(problem, model, node, private=private, dtype=dtype)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE[dtype], err_msg=f"node {node}")
+        result = gradient(problem, model, node, private=private, dtype=dtype)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=TOLERANCE[dtype], err_msg=f"node {node}")
 
 
 @pytest.mark.parametrize("private", [False, True], ids=["public", "private"])
@@ -241,11 +241,11 @@ def test_evaluation_is_that_of_numpy() -> None:
     problem = RidgeRegression(data=data(), l2=0.2, ball=1.0)
     model, dataset = random_model(), problem.data.dataset
     expected = np.mean((dataset.test_features @ model - dataset.test_targets) ** 2) / 2
-    found = problem.evaluate(
+    result = problem.evaluate(
         jnp.asarray(model, jnp.float32), jax.tree.map(lambda a: jnp.asarray(a, jnp.float32), problem.test_data())
     )
-    assert float(found["loss"]) == pytest.approx(expected, rel=1e-5)
-    assert float(found["distance"]) == pytest.approx(np.linalg.norm(model - problem.optimum()), rel=1e-5)
+    assert float(result["loss"]) == pytest.approx(expected, rel=1e-5)
+    assert float(result["distance"]) == pytest.approx(np.linalg.norm(model - problem.optimum()), rel=1e-5)
 
 
 def test_mistakes_are_named_with_a_way_out() -> None:

@@ -31,17 +31,17 @@ def node(one: Any, number: int) -> Any:
 def test_coins_fall_as_often_as_they_should_and_independently() -> None:
     size, rows, epochs = 60, 64, 4000
     keys = jax.random.split(jax.random.key(3), epochs)
-    found = np.asarray(jax.vmap(lambda key: joined(key, jnp.asarray(size), BATCH, rows))(keys))
-    assert not found[:, size:].any()  # what fills up never joins
-    rate, found = BATCH / size, found[:, :size]
+    result = np.asarray(jax.vmap(lambda key: joined(key, jnp.asarray(size), BATCH, rows))(keys))
+    assert not result[:, size:].any()  # what fills up never joins
+    rate, result = BATCH / size, result[:, :size]
     expected = epochs * rate * (1 - rate)
-    assert chi2.sf(np.sum((found.sum(axis=0) - epochs * rate) ** 2) / expected, size) > 1e-4
+    assert chi2.sf(np.sum((result.sum(axis=0) - epochs * rate) ** 2) / expected, size) > 1e-4
     # Sizes are binomial: neither fixed nor wild; and one epoch says nothing of the next.
-    assert found.sum(axis=1).var() == pytest.approx(size * rate * (1 - rate), rel=0.15)
-    centred = found - rate
+    assert result.sum(axis=1).var() == pytest.approx(size * rate * (1 - rate), rel=0.15)
+    centred = result - rate
     next_to = np.mean(centred[1:] * centred[:-1]) / (rate * (1 - rate))
-    assert abs(next_to) < 5 / np.sqrt(found.size)
-    pairs = np.corrcoef(found.T)[np.triu_indices(size, 1)]
+    assert abs(next_to) < 5 / np.sqrt(result.size)
+    pairs = np.corrcoef(result.T)[np.triu_indices(size, 1)]
     assert np.abs(pairs).max() < 5.5 / np.sqrt(epochs)
 
 
@@ -51,13 +51,13 @@ def test_all_join_where_the_batch_is_everything() -> None:
 
 def test_room_is_fixed_beforehand_and_hardly_ever_runs_out() -> None:
     sizes = np.array([40, 1000, 300])
-    found = sampling(BATCH, sizes)
-    assert found.rates == tuple(BATCH / sizes)
-    assert 2 * BATCH < found.room < 100
-    exact = max(float(binom.sf(found.room, size, BATCH / size)) for size in sizes)
-    assert found.overflow == pytest.approx(exact, rel=1e-6, abs=1e-40)
-    assert 0 < found.overflow <= 2.0**-64
-    assert found._replace(room=found.room - 1).overflow > 2.0**-64  # no more than is needed
+    result = sampling(BATCH, sizes)
+    assert result.rates == tuple(BATCH / sizes)
+    assert 2 * BATCH < result.room < 100
+    exact = max(float(binom.sf(result.room, size, BATCH / size)) for size in sizes)
+    assert result.overflow == pytest.approx(exact, rel=1e-6, abs=1e-40)
+    assert 0 < result.overflow <= 2.0**-64
+    assert result._replace(room=result.room - 1).overflow > 2.0**-64  # no more than is needed
     assert sampling(30, np.array([30, 30])).room == 30
     assert sampling(30, np.array([30, 30])).overflow == 0
 
@@ -85,8 +85,8 @@ def test_a_gradient_is_the_clipped_sum_of_those_who_joined_over_the_expected_num
     total = np.sum(
         [np.asarray(alone.gradient_at_public(model, only(mine, int(row)), key), np.float64) for row in who], axis=0
     )  # each of one record, so its own clipped gradient
-    found = np.asarray(one.gradient_at_public(model, mine, key))
-    np.testing.assert_allclose(found, total / one.batch + one.l2 * np.asarray(model), atol=2e-6)
+    result = np.asarray(one.gradient_at_public(model, mine, key))
+    np.testing.assert_allclose(result, total / one.batch + one.l2 * np.asarray(model), atol=2e-6)
 
 
 def vars_of(one: Any) -> dict[str, Any]:
@@ -119,8 +119,8 @@ def test_a_batch_of_everything_is_the_full_gradient() -> None:
     one = SoftmaxRegression(data=data, clip=0.3, batch=int(data.sizes.min()), sampling="poisson")
     model = jnp.ones(full.shape)
     smallest = int(data.sizes.argmin())
-    found, expected = (each.gradient_at_public(model, node(each, smallest), jax.random.key(1)) for each in (one, full))
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    result, expected = (each.gradient_at_public(model, node(each, smallest), jax.random.key(1)) for each in (one, full))
+    np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
 def test_batches_without_a_size_are_refused() -> None:

@@ -47,8 +47,8 @@ def test_gradients_are_those_of_a_loop(clipping: Clipping, l2: float, dtype: str
     model = random_model()
     for node in range(len(SIZES)):
         expected = naive_gradient(problem, of_example, model, drawn_rows(problem, node), private=private)
-        found = gradient(problem, model, node, private=private, dtype=dtype)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE[dtype], err_msg=f"node {node}")
+        result = gradient(problem, model, node, private=private, dtype=dtype)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=TOLERANCE[dtype], err_msg=f"node {node}")
 
 
 @pytest.mark.parametrize("private", [False, True], ids=["public", "private"])
@@ -192,14 +192,14 @@ def test_an_optimum_that_may_not_exist_is_refused() -> None:
 
 def quotient(problem: SoftmaxRegression, node: int, rng: np.random.Generator) -> float:
     """The largest measured change of a gradient over the change of the model."""
-    found = 0.0
+    result = 0.0
     for draw in range(12):
         model = random_model(draw, scale=float(rng.uniform(0.1, 2)))
         other = model + 10 ** rng.uniform(-2, 0.5) * rng.standard_normal(model.shape)
         for private in (False, True):
             ends = [gradient(problem, point, node, private=private, dtype="float64") for point in (model, other)]
-            found = max(found, float(np.linalg.norm(ends[0] - ends[1]) / np.linalg.norm(model - other)))
-    return found
+            result = max(result, float(np.linalg.norm(ends[0] - ends[1]) / np.linalg.norm(model - other)))
+    return result
 
 
 @pytest.mark.parametrize("clipping", ["example", "node", "none"])
@@ -233,8 +233,8 @@ def test_gradient_bound_holds(clipping: Clipping) -> None:
     problem = SoftmaxRegression(data=data(), clip=0.5, clipping=clipping)
     for seed in range(5):
         for node in range(len(SIZES)):
-            found = gradient(problem, random_model(seed, scale=20.0), node, private=False)
-            assert np.linalg.norm(found) <= problem.constants.gradient_bound * (1 + 1e-6)
+            result = gradient(problem, random_model(seed, scale=20.0), node, private=False)
+            assert np.linalg.norm(result) <= problem.constants.gradient_bound * (1 + 1e-6)
 
 
 def test_evaluation_is_that_of_numpy() -> None:
@@ -243,9 +243,9 @@ def test_evaluation_is_that_of_numpy() -> None:
     scores = np.column_stack([dataset.test_features, np.ones(len(dataset.test_targets))]) @ model.T
     expected = -np.mean(log_softmax(scores, axis=1)[np.arange(len(scores)), dataset.test_targets])
     part = jax.tree.map(jnp.asarray, problem.test_data())
-    found = problem.evaluate(jnp.asarray(model, jnp.float32), part)
-    assert float(found["loss"]) == pytest.approx(expected, rel=1e-5)
-    assert float(found["accuracy"]) == pytest.approx(np.mean(scores.argmax(axis=1) == dataset.test_targets), rel=1e-6)
+    result = problem.evaluate(jnp.asarray(model, jnp.float32), part)
+    assert float(result["loss"]) == pytest.approx(expected, rel=1e-5)
+    assert float(result["accuracy"]) == pytest.approx(np.mean(scores.argmax(axis=1) == dataset.test_targets), rel=1e-6)
 
 
 def test_shape_and_sizes() -> None:

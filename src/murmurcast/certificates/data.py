@@ -14,6 +14,7 @@ import numpy as np
 
 from murmurcast.certificates.ledger import Ledger, said
 from murmurcast.data.assumptions import LABELS, PARTITIONS, DataFacts, assumptions, facts_of_section
+from murmurcast.data.features import own
 from murmurcast.errors import Altered
 from murmurcast.runs.result import Result
 
@@ -69,20 +70,21 @@ def require_maps_free_of_data(runs: Sequence[Result]) -> None:
     Raises:
         Altered: It has not: it was fitted on data, whatever was declared of it.
     """
-    seen: dict[tuple[object, ...], tuple[str, str]] = {}
+    seen: dict[tuple[str, tuple[int, ...]], tuple[str, str]] = {}
     for run in runs:
         attributes, name = run.ledger.attrs, str(said(run, "name"))
         if "data_features_sha256" not in attributes:
             continue
         # Public rows have as many columns as the data; where models differ in size, data may.
-        maps = (attributes.get("data_features"), run.published.shape[2:])
+        maps = (str(attributes.get("data_features")), run.published.shape[2:])
         fingerprint = str(attributes["data_features_sha256"])
         first, before = seen.setdefault(maps, (name, fingerprint))
         if fingerprint != before:
             raise Altered(
-                f'run "{name}": its feature maps {str(maps[0])[:100]} answer other numbers to public rows than in run '
+                f'run "{name}": its feature maps {maps[0][:100]} answer other numbers to public rows than in run '
                 f'"{first}": a map that changes with the data is not free of data, whatever was declared',
-                hint="fit the map on public data only; runs whose data has other columns are certified apart",
+                hint="fit the map on public data only; runs whose data has other columns are certified apart. "
+                + own.ONE_BIT,
             )
 
 

@@ -138,17 +138,30 @@ def numbers_released(first: FirstReleases, features: int) -> int:
 
 
 def within_unit_ball(features: Features, rows: Rows = "signed") -> Features:
-    """Rows of norm at most 1 in float32; those that are longer are shortened."""
+    """Rows of norm at most 1 in float32; those that are longer are shortened.
+
+    Guarantees:
+        No row's Euclidean norm, of the float32 numbers as they are, exceeds 1.
+    """
     kept = np.maximum(features, 0) if rows == "non-negative" else features
-    norms = _norms(kept)
-    return np.asarray(kept * (_INSIDE / np.maximum(norms, _INSIDE)).astype(np.float32)[:, None], np.float32)
+    return _scaled(kept, _INSIDE / np.maximum(_norms(kept), _INSIDE))
 
 
 def _of_unit_norm(features: Features) -> Features:
-    """Rows of norm 1, or 0 where there is nothing to scale."""
+    """Rows of norm 1, or 0 where there is nothing to scale; none of them longer than 1."""
     norms = _norms(features)
-    scale = np.where(norms > 0, _INSIDE / np.where(norms > 0, norms, 1.0), 0.0)
-    return np.asarray(features * scale.astype(np.float32)[:, None], np.float32)
+    return _scaled(features, np.where(norms > 0, _INSIDE / np.where(norms > 0, norms, 1.0), 0.0))
+
+
+def _scaled(features: Features, scale: FloatArray) -> Features:
+    """Every row times a number of its own, multiplied in float64.
+
+    Of very long or short rows the number itself is none of float32, or one with few digits: the rows would come out
+    longer than 1, or infinite.
+    """
+    scaled = np.empty(features.shape, np.float32)
+    # Piece by piece, as NumPy does it with `out`: there is no second copy of all rows in float64.
+    return np.multiply(features, scale[:, None], out=scaled, dtype=np.float64, casting="same_kind")
 
 
 def _norms(features: Features) -> FloatArray:

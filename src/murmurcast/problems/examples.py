@@ -227,10 +227,10 @@ class OnExamples(ABC):
         data, sizes = self.data.dataset, self.data.sizes
         places = np.repeat([[rows[0]] for rows in self.data.rows], self.rows_of_node, axis=1)
         places[np.arange(places.shape[1]) < sizes[:, None]] = np.concatenate(self.data.rows)
-        held = np.concatenate([self.data.rows[node] for node in nodes])
-        used = np.unique(held)
+        in_turn = np.concatenate([self.data.rows[node] for node in nodes])
+        used = np.unique(in_turn)
         # A node's own side by side, which is quicker, where nobody holds copies and another order takes little room.
-        order = held if len(held) == len(used) and data.features.nbytes <= _LARGEST_ORDERED else used
+        order = in_turn if len(in_turn) == len(used) and data.features.nbytes <= _LARGEST_ORDERED else used
         everything = np.array_equal(order, np.arange(len(data.features)))  # then nothing is copied
         features, targets = (part if everything else part[order] for part in (data.features, data.targets))
         parts = np.array_split(features, -(-len(features) // _ROWS_AT_ONCE))  # not all in float64 at once
@@ -243,9 +243,9 @@ class OnExamples(ABC):
     def of_pool(self, pool: Pool, holdings: Holdings) -> Rows:
         """One node's examples, from the pool."""
         present = (jnp.arange(len(holdings.rows)) < holdings.size).astype(pool.features.dtype)
-        held = (InPool(part, holdings.rows) for part in pool)
+        in_pool = (InPool(part, holdings.rows) for part in pool)
         # A batch is picked from the pool itself: whoever laid out all of a node's examples first would copy them twice.
-        features, targets, reach = held if self.batch is not None else (part[holdings.rows] for part in pool)
+        features, targets, reach = in_pool if self.batch is not None else (part[holdings.rows] for part in pool)
         return Rows(features, None, targets, reach, present, holdings.size)
 
     def averaged(self, total: jax.Array, count: jax.Array) -> jax.Array:

@@ -20,6 +20,7 @@ from murmurcast.problems import model_checks, per_example
 from murmurcast.problems.base import Metrics
 from murmurcast.problems.examples import OnExamples, Rows, TestPart, stacked
 from murmurcast.problems.losses import OfOutputs, named_loss, outputs_for
+from murmurcast.problems.model_checks import CheckedGradient
 from murmurcast.problems.modules.base import Initialise, Module, Parameters, ParameterTree, ravel, tree_of
 from murmurcast.problems.modules.convert import as_module
 from murmurcast.problems.modules.dense import DenseStack
@@ -91,7 +92,7 @@ class Model(OnExamples):
         self._tree  # noqa: B018 - checks itself
         if self.module is not None:
             model_checks.require_outputs(self.module, self._tree, examples.features, outputs_for(dataset))
-        model_checks.require_loss(self._loss, self._begin, examples)
+        model_checks.require_loss(self._gradient, self._begin, examples)
         if self.predict is not None:
             model_checks.require_label(self.predict, self._begin, examples.features)
 
@@ -108,6 +109,15 @@ class Model(OnExamples):
         if isinstance(self.loss, str):
             return _OfModule(self.module, named_loss(self.loss, self.data.dataset).of)
         return self.loss
+
+    @cached_property
+    def _gradient(self) -> CheckedGradient:
+        return CheckedGradient(self._loss)
+
+    @property
+    def _dense(self) -> DenseStack | None:
+        """The stack whose examples are clipped in closed form; a class derived from it may do anything in its place."""
+        return self.module if isinstance(self.loss, str) and type(self.module) is DenseStack else None
 
     @property
     def shape(self) -> tuple[int]:
@@ -176,31 +186,35 @@ class Model(OnExamples):
 
         Convolutions of many models at once are slow, and inside a sharded program JAX refuses them.
         """
-        if not self._convolves:
+        if not self._convolves(model, rows):
             return self._sum(model, rows, l2)
         return sequential_vmap(lambda model, rows: self._sum(model, rows, l2))(model, rows)
 
     def _sum(self, model: jax.Array, rows: Rows, l2: float) -> jax.Array:
         """The sum of all examples' gradients, each with the L2 term, each clipped; block by block."""
-        parameters, clips, loss = self.parameters(model), Clips(self.gradient_clip, self._tree.layers, l2), self._loss
+        parameters, clips = self.parameters(model), Clips(self.gradient_clip, self._tree.layers, l2)
+        dense, loss = self._dense, self._loss
 
         def of_block(examples: Example, present: jax.Array) -> Parameters:
-            if isinstance(loss, _OfModule) and isinstance(loss.module, DenseStack):
-                return per_example.sum_of_dense(loss.module, loss.of, parameters, (examples, present), clips)
-            return per_example.sum_by_autodiff(loss, parameters, examples, present, clips)
+            if dense is not None and isinstance(loss, _OfModule):
+                return per_example.sum_of_dense(dense, loss.of, parameters, (examples, present), clips)
+            return per_example.sum_by_autodiff(self._gradient, parameters, examples, present, clips)
 
         everything = (Example(rows.features, rows.targets), rows.present)
         size = self._rows_per_block(len(rows.present))
         return ravel(per_example.over_blocks(of_block, parameters, everything, size))
 
-    @cached_property
-    def _convolves(self) -> bool:
-        tree, (features, targets) = self._tree, self.test_data()
-        parameters = jax.tree.unflatten(tree.structure, [jax.ShapeDtypeStruct(s, jnp.float32) for s in tree.shapes])
-        one = Example(jnp.asarray(features[0]), jnp.asarray(targets[0]))
-        return "conv_general_dilated" in model_checks.primitives(self._loss, parameters, one)
+    def _convolves(self, model: jax.Array, rows: Rows) -> bool:
+        """Whether there are convolutions in what is trained."""
+        if self._dense is not None:
+            return False
+        tree, examples = self._tree, Example(rows.features, rows.targets)
+        leaves = [jax.ShapeDtypeStruct(shape, model.dtype) for shape in tree.shapes]
+        one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), examples)
+        program = self._gradient.program(jax.tree.unflatten(tree.structure, leaves), one)
+        return "conv_general_dilated" in map(str, model_checks.primitives(program))
 
     def _rows_per_block(self, count: int) -> int:
         """Rows of which gradients, or activations where these are enough, fit in the cache."""
-        numbers = sum(self.module.sizes) if isinstance(self.module, DenseStack) else self._tree.size
+        numbers = self._tree.size if self._dense is None else sum(self._dense.sizes)
         return per_example.rows_per_block(4 * numbers, count)

@@ -1,7 +1,7 @@
 """The sum of all examples' gradients, each clipped by itself: in blocks, so that memory does not grow with examples.
 
-Two ways to the same sum: any loss, by `vmap(grad)`; and stacks of dense layers in closed form. An example whose
-gradient is not finite, or so long that its square is not, counts as 0: it moves the sum by less than its clip.
+Two ways to the same sum: any loss, by automatic differentiation; and stacks of dense layers in closed form. An example
+whose gradient is not finite, or so long that its square is not, counts as 0: it moves the sum by less than its clip.
 """
 
 import math
@@ -32,6 +32,14 @@ class Loss(Protocol):
 
     def __call__(self, parameters: Parameters, example: Example, /) -> jax.Array:
         """A scalar."""
+        ...
+
+
+class Gradient(Protocol):
+    """The gradient of a loss of one example, by its parameters."""
+
+    def __call__(self, parameters: Parameters, example: Example, /) -> Parameters:
+        """A tree as that of the parameters."""
         ...
 
 
@@ -106,10 +114,10 @@ def over_blocks(sum_of: SumOfRows, like: Parameters, rows: tuple[Example, jax.Ar
 
 
 def sum_by_autodiff(
-    loss: Loss, parameters: Parameters, examples: Example, present: jax.Array, clips: Clips
+    gradient: Gradient, parameters: Parameters, examples: Example, present: jax.Array, clips: Clips
 ) -> Parameters:
     """The sum of some rows' clipped gradients, for any loss."""
-    gradients = jax.vmap(jax.grad(loss), in_axes=(None, 0))(parameters, examples)
+    gradients = jax.vmap(gradient, in_axes=(None, 0))(parameters, examples)
     if clips.l2:
         gradients = jax.tree.map(lambda one, point: one + clips.l2 * point, gradients, parameters)
     leaves, structure = jax.tree.flatten(gradients)

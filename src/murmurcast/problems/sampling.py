@@ -5,16 +5,20 @@ computed has that size, filled up, so that neither shapes nor times tell how man
 are left out; room is such that this hardly ever happens, and promises count it.
 """
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
+from murmurcast.errors import Error
+
 if TYPE_CHECKING:
     import jax
 
 SamplingRule = Literal["fixed", "poisson"]
+MOST_RECORDS = 2**31 - 1  # of a node: beyond, binomial tails are not known
 _OVERFLOW = 2.0**-64  # of one epoch of one node, at most
 
 
@@ -48,11 +52,19 @@ class Sampling(NamedTuple):
 
 def sampling(batch: int, sizes: NDArray[np.int64]) -> Sampling:
     """With room for all who ever join, but for an overflow that no promise would notice."""
-    most = int(sizes.max())
-    beyond = np.arange(batch, most + 1)
-    tails = np.max([bdtrc(np.minimum(beyond, size), size, batch / size) for size in np.unique(sizes)], axis=0)
-    # The tail at `most` is 0: all fit.
-    return Sampling(batch, tuple(map(int, sizes)), int(beyond[np.argmax(tails <= _OVERFLOW)]))
+    distinct = np.unique(sizes)
+    least, most = int(distinct[0]), int(distinct[-1])
+    if not 1 <= batch <= least:
+        raise Error(f"batch is {batch}, and a node has {least} records", hint=f"set batch from 1 to {least}")
+    if most > MOST_RECORDS:
+        raise Error(f"a node has {most} records", hint=f"share the data out so that none has over {MOST_RECORDS}")
+
+    def hardly_overflows(room: int) -> bool:
+        return bool(np.max(bdtrc(np.minimum(room, distinct), distinct, batch / distinct)) <= _OVERFLOW)
+
+    # The tail falls as room grows, and at `most` it is 0: all fit.
+    room = batch + bisect_left(range(batch, most), True, key=hardly_overflows)
+    return Sampling(batch, tuple(map(int, sizes)), room)
 
 
 def joined(key: "jax.Array", size: "jax.Array", batch: int, rows: int) -> "jax.Array":

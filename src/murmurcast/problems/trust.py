@@ -6,6 +6,7 @@ gradient, so a promise about records does not; a loss of one example, given to `
 """
 
 from dataclasses import replace
+from inspect import isfunction
 from typing import TYPE_CHECKING, Protocol
 
 from murmurcast.data.assumptions import DataFacts, facts_of
@@ -27,7 +28,7 @@ class Clipped(Protocol):
 
 
 def clips_as_proved(problem: Clipped) -> bool:
-    """Whether a problem is one of these: a class derived from one, or a gradient put in its place, may do anything."""
+    """Whether a problem is one of these: a class derived from one, or a method put in its place, may do anything."""
     # Plans need no engine, which all of these import.
     from murmurcast.problems.model import Model
     from murmurcast.problems.quadratic import Quadratic
@@ -35,7 +36,7 @@ def clips_as_proved(problem: Clipped) -> bool:
     from murmurcast.problems.softmax import SoftmaxRegression
 
     of_the_house = type(problem) in (Model, Quadratic, RidgeRegression, SoftmaxRegression)
-    return of_the_house and not any(name.startswith("gradient_at_") for name in vars(problem))
+    return of_the_house and not any(isfunction(getattr(type(problem), name, None)) for name in vars(problem))
 
 
 def engine_clip(problem: "Problem") -> Clip:

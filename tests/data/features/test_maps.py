@@ -82,8 +82,8 @@ def slow_hog(image: "np.typing.NDArray[np.float32]", cells: int, orientations: i
 
 def test_deskewing_is_what_a_plain_loop_does() -> None:
     limit = 0.05  # so small that some slopes are cut off
-    found = mc.features.Deskew(max_slope=limit).apply(ROWS, (HEIGHT, WIDTH))
-    for image, row in zip(IMAGES, found, strict=True):
+    result = mc.features.Deskew(max_slope=limit).apply(ROWS, (HEIGHT, WIDTH))
+    for image, row in zip(IMAGES, result, strict=True):
         np.testing.assert_allclose(row.reshape(HEIGHT, WIDTH), slow_deskew(image, limit), atol=2e-6)
 
 
@@ -99,18 +99,18 @@ def test_a_slanted_bar_in_a_corner_becomes_upright_and_central() -> None:
 
 def test_hog_is_what_a_plain_loop_does() -> None:
     chosen = mc.features.Hog(cells=3, orientations=5, blur=0.8)
-    found = chosen.apply(ROWS, (HEIGHT, WIDTH))
-    for image, row in zip(IMAGES, found, strict=True):
+    result = chosen.apply(ROWS, (HEIGHT, WIDTH))
+    for image, row in zip(IMAGES, result, strict=True):
         np.testing.assert_allclose(row, slow_hog(image, 3, 5, 0.8), atol=2e-4)
-    assert found.shape == (7, 3 * 3 * 5)
-    assert (found >= 0).all()
+    assert result.shape == (7, 3 * 3 * 5)
+    assert (result >= 0).all()
 
 
 def test_windows_of_a_line_share_out_every_pixel_inside() -> None:
-    found = windows(28, 7)
-    assert found.shape == (7, 28)
-    np.testing.assert_allclose(found[:, 2:-2].sum(axis=0), 1, atol=1e-6)
-    assert (found > 0).sum(axis=1).max() == 8  # half width 4 pixels
+    result = windows(28, 7)
+    assert result.shape == (7, 28)
+    np.testing.assert_allclose(result[:, 2:-2].sum(axis=0), 1, atol=1e-6)
+    assert (result > 0).sum(axis=1).max() == 8  # half width 4 pixels
 
 
 @pytest.mark.parametrize("kind", MAPS)
@@ -135,9 +135,9 @@ def test_random_maps_follow_their_public_seed_and_nothing_else() -> None:
 
 def test_random_fourier_features_come_near_their_kernel() -> None:
     points = np.random.default_rng(1).standard_normal((6, 4)).astype(np.float32)
-    found = mc.features.RandomFourier(features=60_000, width=1.5).apply(points, None)
+    result = mc.features.RandomFourier(features=60_000, width=1.5).apply(points, None)
     distance = np.square(points[:, None] - points[None]).sum(axis=2)
-    np.testing.assert_allclose(found @ found.T, np.exp(-distance / (2 * 1.5**2)), atol=0.02)
+    np.testing.assert_allclose(result @ result.T, np.exp(-distance / (2 * 1.5**2)), atol=0.02)
 
 
 def test_random_convolutions_are_what_a_plain_loop_does() -> None:
@@ -157,8 +157,8 @@ def test_random_convolutions_are_what_a_plain_loop_does() -> None:
 def test_no_row_of_norm_one_exceeds_it_in_float32(scale: float) -> None:
     rows = (np.random.default_rng(2).standard_normal((2000, 37)) * scale).astype(np.float32)
     rows[3] = 0
-    found = mc.features.UnitNorm().apply(rows, None).astype(np.float64)
-    norms = np.sqrt(np.square(found).sum(axis=1))
+    result = mc.features.UnitNorm().apply(rows, None).astype(np.float64)
+    norms = np.sqrt(np.square(result).sum(axis=1))
     assert norms.max() <= 1
     assert norms[3] == 0
     assert np.delete(norms, 3).min() > 1 - 1e-6

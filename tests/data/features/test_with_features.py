@@ -16,7 +16,7 @@ from murmurcast.data.base import Dataset
 from murmurcast.data.features import cache
 from murmurcast.data.features.apply import BLOCK
 from murmurcast.data.features.hog import Hog
-from murmurcast.data.features.own import probes
+from murmurcast.data.features.own import RowMap, probes
 
 Array = NDArray[Any]
 DIGITS = mc.datasets.digits()
@@ -50,17 +50,17 @@ def scaled(rows: Array) -> Array:
 
 
 def test_both_parts_go_through_the_same_maps_block_by_block(calls: list[int]) -> None:
-    found = DIGITS.with_features(CHOSEN)
+    result = DIGITS.with_features(CHOSEN)
     assert sum(calls) == SIZE
     assert max(calls) == BLOCK
     expected = mc.features.Hog(cells=4).apply(mc.features.Deskew().apply(DIGITS.test_features, (8, 8)), (8, 8))
-    np.testing.assert_allclose(found.test_features, expected, atol=1e-6)
-    assert found.features.shape == (1438, 4 * 4 * 8)
-    assert not found.features.flags.writeable
-    assert found.image_shape is None
-    assert [one.kind for one in found.maps] == ["deskew", "hog"]
-    np.testing.assert_array_equal(found.targets, DIGITS.targets)
-    assert "128 features" in repr(found)
+    np.testing.assert_allclose(result.test_features, expected, atol=1e-6)
+    assert result.features.shape == (1438, 4 * 4 * 8)
+    assert not result.features.flags.writeable
+    assert result.image_shape is None
+    assert [one.kind for one in result.maps] == ["deskew", "hog"]
+    np.testing.assert_array_equal(result.targets, DIGITS.targets)
+    assert "128 features" in repr(result)
 
 
 def test_maps_one_after_another_are_the_maps_at_once() -> None:
@@ -158,10 +158,10 @@ def test_progress_is_told() -> None:
 
 def test_own_maps_are_applied_and_leave_name_declaration_and_fingerprint() -> None:
     own = mc.features.Own(function=scaled, data_free=DECLARED)
-    found = DIGITS.with_features([own, "unit-norm"])
+    result = DIGITS.with_features([own, "unit-norm"])
     expected = mc.features.UnitNorm().apply(scaled(DIGITS.features), None)
-    np.testing.assert_allclose(found.features, expected, atol=1e-6)
-    facts = facts_of(found.partition("iid", nodes=3))
+    np.testing.assert_allclose(result.features, expected, atol=1e-6)
+    facts = facts_of(result.partition("iid", nodes=3))
     assert facts.declared == ((own.name, DECLARED),)
     assert facts.features_sha256 == own.fingerprint(64)
     lines = assumptions(facts, "record")
@@ -224,8 +224,26 @@ def test_a_map_fitted_beforehand_is_caught_by_its_hash_that_changes_with_the_dat
     same = {facts_of(data.with_features([fixed]).partition("iid", 3)).features_sha256 for data in (DIGITS, neighbour)}
     assert len(same) == 1
     pinned = mc.features.Own(function=other.function, data_free=DECLARED, sha256=one.fingerprint(64))
-    with pytest.raises(mc.Error, match="is not the one that was declared"):
+    with pytest.raises(mc.Error, match="is not the one that was declared") as raised:
         neighbour.with_features([pinned])
+    assert "compute in float64" in raised.value.hint
+
+
+def test_a_map_in_float64_has_one_fingerprint_in_whatever_order_it_is_summed_up() -> None:
+    """As processors of other kinds do; in float32 the last bit of some answer differs, and so does the fingerprint."""
+    rng = np.random.default_rng(4)
+    directions, order = rng.standard_normal((64, 100)), rng.permutation(64)
+
+    def in_two_orders(kind: type[np.floating[Any]]) -> set[str]:
+        weights = directions.astype(kind)
+        maps: tuple[RowMap, ...] = (
+            lambda rows: rows.astype(kind) @ weights,
+            lambda rows: rows[:, order].astype(kind) @ weights[order],
+        )
+        return {mc.features.Own(function=one).fingerprint(64) for one in maps}
+
+    assert len(in_two_orders(np.float64)) == 1
+    assert len(in_two_orders(np.float32)) == 2
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ class Linen(linen.Module):  # type: ignore[misc]
             images = linen.BatchNorm(use_running_average=False)(images)
         if self.norm == "own":
             images = images - images.mean(axis=0)
-        found = jnp.tanh(images).reshape(len(rows), -1)
-        return linen.Dense(self.classes)(linen.Dropout(self.drop, deterministic=False)(found))
+        outcome = jnp.tanh(images).reshape(len(rows), -1)
+        return linen.Dense(self.classes)(linen.Dropout(self.drop, deterministic=False)(outcome))
 
 
 class Nnx(nnx.Module):  # type: ignore[misc]
@@ -44,10 +44,10 @@ class Nnx(nnx.Module):  # type: ignore[misc]
         self.drop = nnx.Dropout(drop, rngs=rngs) if drop else None
 
     def __call__(self, rows: jax.Array) -> Any:
-        found = jnp.tanh(self.hidden(rows))
-        found = found if self.norm is None else self.norm(found)
-        found = found if self.drop is None else self.drop(found)
-        return self.out(found)
+        outcome = jnp.tanh(self.hidden(rows))
+        outcome = outcome if self.norm is None else self.norm(outcome)
+        outcome = outcome if self.drop is None else self.drop(outcome)
+        return self.out(outcome)
 
 
 class TakesTwo(Nnx):
@@ -78,18 +78,18 @@ def problem_of(module: Any) -> mc.Model:
 def test_gradients_are_those_of_single_examples(module: Any) -> None:
     problem = problem_of(module)
     point, mine = problem.start(jax.random.key(5)), node_data(problem, int(np.argmin(DATA.sizes)))
-    found = jax.jit(problem.gradient_at_public)(point, mine, jax.random.key(0))
+    outcome = jax.jit(problem.gradient_at_public)(point, mine, jax.random.key(0))
     expected = clipped_mean(problem, point, gradients(problem, point, mine), public=True)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(outcome, expected, rtol=1e-5, atol=1e-6)
     metrics = jax.jit(problem.evaluate)(point, problem.test_data())
     assert 0 <= float(metrics["accuracy"]) <= 1
     assert max(problem._tree.layers) + 1 == len(problem._tree.shapes) // 2  # kernel and bias are one layer
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("made", [mlp, lambda key: Nnx(nnx.Rngs(key))], ids=["equinox", "nnx"])
-def test_a_function_of_a_key_begins_anew_for_every_seed_and_a_module_where_it_stands(made: Any) -> None:
-    fresh, given = problem_of(made), problem_of(made(jax.random.key(7)))
+@pytest.mark.parametrize("module", [mlp, lambda key: Nnx(nnx.Rngs(key))], ids=["equinox", "nnx"])
+def test_a_function_of_a_key_begins_anew_for_every_seed_and_a_module_where_it_stands(module: Any) -> None:
+    fresh, given = problem_of(module), problem_of(module(jax.random.key(7)))
     keys = jax.random.key(7), jax.random.key(8)
     one, other = (fresh.start(key) for key in keys)
     assert float(jnp.abs(one - other).max()) > 0.1

@@ -3,10 +3,12 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import murmurcast as mc
+from murmurcast.problems.per_example import Example
 from tests.problems.one_by_one import clipped, clipped_mean, gradients, node_data
 
 torch = pytest.importorskip("torch")
@@ -54,9 +56,9 @@ def test_gradients_are_those_of_single_examples(make: Any, precision: str, toler
     with jax.enable_x64(precision == "float64"):
         problem = problem_of(make())
         point, mine = problem.start(jax.random.key(0)).astype(precision), node_data(problem, 3, precision)
-        found = jax.jit(problem.gradient_at_public)(point, mine, jax.random.key(0))
+        result = jax.jit(problem.gradient_at_public)(point, mine, jax.random.key(0))
         expected = clipped_mean(problem, point, gradients(problem, point, mine), public=True)
-        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
+        np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
 
 
 def test_gradients_are_those_of_torch() -> None:
@@ -70,8 +72,25 @@ def test_gradients_are_those_of_torch() -> None:
         nn.functional.cross_entropy(outputs, torch.tensor([int(mine.targets[row])])).backward()
         grown = dict(module.named_parameters())
         total += clipped(problem, np.concatenate([grown[name].grad.numpy().ravel() for name in sorted(grown)]))
-    found = problem.gradient_at_public(point, mine, jax.random.key(0))
-    np.testing.assert_allclose(found, total / int(mine.size), rtol=1e-4, atol=1e-6)
+    result = problem.gradient_at_public(point, mine, jax.random.key(0))
+    np.testing.assert_allclose(result, total / int(mine.size), rtol=1e-4, atol=1e-6)
+
+
+def test_frozen_parameters_are_constants() -> None:
+    """They are neither counted nor clipped nor moved, and the rest learns with them as they are."""
+    module, free = network(nn.Tanh()), problem_of(network(nn.Tanh()))
+    module[0].weight.requires_grad_(False)
+    module[2].bias.requires_grad_(False)
+    problem = problem_of(module)
+    point, mine = problem.start(jax.random.key(0)), node_data(problem, 3)
+    assert problem.dim == 8 + 8 * 10
+    assert set(problem.parameters(point)) == {"0.bias", "2.weight"}
+    everything = free.start(jax.random.key(0))
+    first = Example(mine.features[0], mine.targets[0])
+    whole = jax.grad(lambda flat: free._loss(free.parameters(flat), first))(everything)
+    alone, expected = problem.parameters(jnp.asarray(gradients(problem, point, mine)[0])), free.parameters(whole)
+    for name in ("0.bias", "2.weight"):
+        np.testing.assert_allclose(alone[name], expected[name], rtol=1e-5, atol=1e-7)
 
 
 def test_it_begins_at_its_weights_and_gives_them_back() -> None:

@@ -36,8 +36,8 @@ def test_images_are_cut_as_asked() -> None:
     wide = build("small-cnn", image=[4, 16], channels=[2], kernel=3)
     assert wide.image == (4, 16, 1)
     coloured = mc.modules.small_cnn(48, 3, image=(4, 4, 3), channels=(2, 4), groups=2)
-    found = coloured.apply(coloured.initialise(jax.random.key(0)), jnp.ones(48))
-    assert found.shape == (3,)
+    result = coloured.apply(coloured.initialise(jax.random.key(0)), jnp.ones(48))
+    assert result.shape == (3,)
 
 
 @pytest.mark.slow
@@ -48,14 +48,14 @@ def test_a_convolution_is_that_of_jax() -> None:
     for width in (2, 3, 5):
         image = jnp.asarray(np.random.default_rng(1).standard_normal((7, 6, 2)), jnp.float32)
         kernel = jnp.asarray(np.random.default_rng(2).standard_normal((width, width, 2, 4)), jnp.float32)
-        found = convolution._patches(image, width) @ kernel.reshape(-1, 4)
+        result = convolution._patches(image, width) @ kernel.reshape(-1, 4)
         around = ((width - 1) // 2, width // 2)
         expected = jax.lax.conv_general_dilated(
             image[None], kernel, (2, 2), (around, around), dimension_numbers=("NHWC", "HWIO", "NHWC")
         )[0]
-        rows, columns = min(len(found), len(expected)), min(found.shape[1], expected.shape[1])
-        assert found.shape[:2] == (4, 3)
-        np.testing.assert_allclose(found[:rows, :columns], expected[:rows, :columns], rtol=1e-4, atol=1e-5)
+        rows, columns = min(len(result), len(expected)), min(result.shape[1], expected.shape[1])
+        assert result.shape[:2] == (4, 3)
+        np.testing.assert_allclose(result[:rows, :columns], expected[:rows, :columns], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ class Tensor:
     """Answers as a tensor does: with numbers, or with PyTorch's refusal."""
 
     def __init__(self, numbers: Any) -> None:
-        self.numbers = numbers
+        self.numbers, self.requires_grad = numbers, True
 
     def is_floating_point(self) -> bool:
         return True
@@ -51,6 +51,12 @@ class NotCopied(Module):
         raise RuntimeError("only tensors created by the user support deepcopy")
 
 
+class Frozen(Module):
+    def __init__(self) -> None:
+        super().__init__(np.ones(3))
+        self.weight.requires_grad = False
+
+
 def bridge(_: Any) -> Any:
     raise ValueError("no such operation")
 
@@ -63,8 +69,9 @@ def bridge(_: Any) -> Any:
         (Module(np.ones(3), TypeError("cuda:0")), "0.mean cannot be read .*cuda", "cpu"),
         (NotCopied(np.ones(3)), "NotCopied cannot be copied: RuntimeError", "buffers"),
         (Module(np.ones(3)), "layer Module cannot be converted to JAX: ValueError", "another layer"),
+        (Frozen(), "all parameters of Frozen are frozen", "requires_grad"),
     ],
-    ids=["bfloat16", "lazy", "device", "copy", "bridge"],
+    ids=["bfloat16", "lazy", "device", "copy", "bridge", "frozen"],
 )
 def test_what_torch_refuses_is_said_in_our_words(
     module: Module, words: str, hint: str, monkeypatch: pytest.MonkeyPatch

@@ -18,6 +18,7 @@ from murmurcast.errors import Error
 
 _PROBES, _PURPOSE = 32, 8  # public rows, and the purpose of their draw
 _TRIED_ALONE = 8  # rows of the data
+ONE_BIT = "Let it compute in float64: in float32 the last bit may differ from processor to processor"
 _TOLERANCE = 1e-4  # of the largest number: sums may be rounded in another order, and means move further than that
 
 
@@ -98,7 +99,14 @@ class Own:
         return answer
 
     def fingerprint(self, columns: int) -> str:
-        """The SHA-256 of its answers to fixed public rows: of a map that is free of data, the same for any data."""
+        """The SHA-256 of its answers to fixed public rows: of a map that is free of data, the same for any data.
+
+        Of every bit of them in float32. Were they rounded to a few digits first, what is fitted on many records could
+        hide below the last digit; and among thousands of numbers some always lie so near to where rounding changes that
+        the last bit of a sum decides. Kinds of processors differ in that bit. A map that computes in float64 has the
+        same fingerprint on all of them, but for one time in thousands: what they differ in is then far below the last
+        bit of its answers.
+        """
         return sha256_of([self.apply(probes(columns), None)])
 
 
@@ -136,7 +144,8 @@ def require_row_by_row(own: Own, before: str, rows: Rows, answers: Rows) -> None
     if own.sha256 and own.sha256 != after:
         raise Error(
             f"the feature map {own.name} is not the one that was declared: its fingerprint is {after}",
-            hint="a map that is free of data never changes with the data; declare it anew if you have changed it",
+            hint="a map that is free of data never changes with the data; declare it anew if you have changed it. "
+            + ONE_BIT,
         )
     public, tried = probes(rows.shape[1]), np.linspace(0, len(rows) - 1, _TRIED_ALONE).astype(np.int64)
     alone = np.concatenate([own.apply(rows[[row]], None) for row in tried])

@@ -17,7 +17,7 @@ _MIXING = ("BatchNorm", "SyncBatchNorm", "LazyBatchNorm")  # how their classes' 
 
 
 def from_torch(module: Any, features: jax.Array) -> Converted:
-    """An `nn.Module` as it stands: nodes begin at its weights. Buffers are constants."""
+    """An `nn.Module` as it stands: nodes begin at its weights. Buffers and frozen parameters are constants."""
     try:
         import torchax
     except ImportError as problem:
@@ -27,8 +27,9 @@ def from_torch(module: Any, features: jax.Array) -> Converted:
         ) from None
     _require_own_gradients(module)
     module = _copied(module)  # hooks and JAX tensors stay out of the user's, and later steps of its own out of this
-    kept = {name: jnp.asarray(array) for name, array in _arrays(module.named_buffers()).items()}
-    weights = _arrays(module.named_parameters())
+    trained, frozen = _parameters(module)
+    kept = {name: jnp.asarray(array) for name, array in _arrays([*module.named_buffers(), *frozen]).items()}
+    weights = _arrays(trained)
     entered: list[str] = []
 
     def initialise(key: jax.Array) -> Parameters:
@@ -67,9 +68,21 @@ def _require_own_gradients(module: Any) -> None:
         drops = "Dropout" in kind and getattr(layer, "p", 0) > 0
         if layer.training and (drops or getattr(layer, "dropout", 0) not in (0, 0.0)):
             raise refuse_dropout(words)
-    for name, value in module.named_parameters():
+    for name, value in _parameters(module)[0]:
         if not value.is_floating_point():
             raise Error(f"the parameter {name} is of {value.dtype}, which has no gradient", hint="make it float32")
+
+
+def _parameters(module: Any) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
+    """Those that are trained, and those that the user has frozen."""
+    everything = list(module.named_parameters())
+    trained = [(name, value) for name, value in everything if value.requires_grad]
+    if everything and not trained:
+        raise Error(
+            f"all parameters of {type(module).__name__} are frozen: nothing could be learnt",
+            hint="leave requires_grad at True for those to be trained",
+        )
+    return trained, [(name, value) for name, value in everything if not value.requires_grad]
 
 
 def _copied(module: Any) -> Any:
