@@ -15,7 +15,7 @@ import xarray as xr
 import murmurcast as mc
 from murmurcast.runs.result import Result
 from tests.certificates import forgeries as forge
-from tests.certificates.forgeries import Forge, all_of, in_experiment, in_hdf5, in_ledger, in_run, metric, times, told
+from tests.certificates.forgeries import Forge, all_of, in_experiment, in_hdf5, in_ledger, in_run, metric, stated, times
 
 
 def swapped(name: str) -> Forge:
@@ -124,13 +124,13 @@ FORGED: dict[str, Forge] = {
     "not clipped": in_run(lambda run: replace(run, ledger=run.ledger.assign_attrs(clipping="none"))),
     "unit node": all_of(
         in_ledger(unit_node_for_record),
-        told("privacy", "unit", value="node"),
+        stated("privacy", "unit", value="node"),
         in_experiment('unit = "record"', 'unit = "node"'),
     ),
     "a batch": in_run(lambda run: replace(run, ledger=run.ledger.assign_attrs(batch=4))),
     "delta": all_of(
         in_run(lambda run: forge.promised_anew(replace(run, ledger=run.ledger.assign_attrs(delta=1e-3)))),
-        told("privacy", "delta", value=1e-3),
+        stated("privacy", "delta", value=1e-3),
     ),
     # runs mixed up
     "ledger of another plan": swapped("other"),
@@ -151,13 +151,13 @@ FORGED: dict[str, Forge] = {
     "an evaluation dropped": in_run(lambda run: replace(run, metrics=run.metrics.isel(epoch=[0, 1, 3, 4, 5]))),
     "the last evaluation dropped": in_run(lambda run: replace(run, metrics=run.metrics.isel(epoch=slice(0, 5)))),
     # run.json and experiment
-    "epsilon quoted lower": told("privacy", "epsilon", value=0.1),
-    "precision": told("precision", value="float64"),
-    "kind of problem": told("problem", "kind", value="Quadratic"),
-    "settings": told("settings", value={"gradient_at": "mixed"}),
-    "nodes by the milliard": told("problem", "nodes", value=10**9),
+    "epsilon quoted lower": stated("privacy", "epsilon", value=0.1),
+    "precision": stated("precision", value="float64"),
+    "kind of problem": stated("problem", "kind", value="Quadratic"),
+    "settings": stated("settings", value={"gradient_at": "mixed"}),
+    "nodes by the milliard": stated("problem", "nodes", value=10**9),
     "another method": all_of(
-        told("algorithm", value="orthogonal"),
+        stated("algorithm", value="orthogonal"),
         in_run(lambda run: replace(run, ledger=run.ledger.assign_attrs(algorithm="orthogonal", model_channel="links"))),
     ),
     "another network in the experiment": in_experiment("0.9", "0.95"),
@@ -213,7 +213,7 @@ OF_OTHERS: dict[tuple[str, str], Forge] = {
     ("stopped", "a stop later"): in_run(lambda run: replace(run, ledger=run.ledger.assign_attrs(planned_epochs=4))),
     ("secure", "seeded"): all_of(
         in_run(lambda run: replace(run, ledger=run.ledger.assign_attrs(noise_source="seeded", law="gaussian"))),
-        told("privacy", "noise_source", value="seeded"),
+        stated("privacy", "noise_source", value="seeded"),
     ),
     ("secure", "noise quartered"): in_ledger(
         times(model_sending_noise=4.0, model_sending_spacing=4.0, model_receiving_limit=4.0)

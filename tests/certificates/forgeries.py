@@ -116,7 +116,7 @@ def in_experiment(there: str, instead: str) -> Forge:
     return in_run(edit)
 
 
-def told(*keys: str, value: Any) -> Forge:
+def stated(*keys: str, value: Any) -> Forge:
     """A value of run.json changed."""
 
     def edit(run: Result) -> Result:

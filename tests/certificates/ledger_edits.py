@@ -40,8 +40,8 @@ def make_plan(
 
 
 def with_ledger(run: Result, ledger: xr.Dataset, **info: Any) -> Result:
-    told = json.loads(json.dumps(run.info | info))
-    return Result(metrics=run.metrics, ledger=ledger, published=run.published, info=told, experiment=run.experiment)
+    stated = json.loads(json.dumps(run.info | info))
+    return Result(metrics=run.metrics, ledger=ledger, published=run.published, info=stated, experiment=run.experiment)
 
 
 def scaled(name: str, factor: float) -> Edit:
@@ -67,9 +67,9 @@ def without_own_noise(ledger: xr.Dataset) -> xr.Dataset:
 
 
 def without_attribute(ledger: xr.Dataset, name: str) -> xr.Dataset:
-    found = ledger.copy()
-    found.attrs = {key: value for key, value in ledger.attrs.items() if key != name}
-    return found
+    outcome = ledger.copy()
+    outcome.attrs = {key: value for key, value in ledger.attrs.items() if key != name}
+    return outcome
 
 
 EDITS: dict[str, Edit] = {
@@ -176,22 +176,22 @@ NEEDED = (
 def caught(run: Result) -> str:
     """The line that says what is wrong."""
     try:
-        found = certify(run)
+        outcome = certify(run)
     except Altered as problem:
         assert problem.hint  # noqa: PT017 - either way is fine, a traceback is not
         return str(problem)
-    assert found.verdict == "broken", found
-    assert found.tier == "none"
-    assert found.problems
-    return found.problems[0]
+    assert outcome.verdict == "broken", outcome
+    assert outcome.tier == "none"
+    assert outcome.problems
+    return outcome.problems[0]
 
 
 def hashed_anew(folder: Path, info: dict[str, Any] | None = None) -> None:
     """run.json with fresh hashes of all files, as a forger would write it."""
-    told = json.loads((folder / results.RUN).read_text())
-    hashes = told.pop("sha256")
-    form = told.pop("format")
-    told = told if info is None else info
+    stated = json.loads((folder / results.RUN).read_text())
+    hashes = stated.pop("sha256")
+    form = stated.pop("format")
+    stated = stated if info is None else info
     hashes = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in hashes if name != results.RUN}
-    hashes[results.RUN] = results._hash_of(told)
-    (folder / results.RUN).write_text(json.dumps({"format": form, **told, "sha256": hashes}))
+    hashes[results.RUN] = results._hash_of(stated)
+    (folder / results.RUN).write_text(json.dumps({"format": form, **stated, "sha256": hashes}))

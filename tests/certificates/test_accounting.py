@@ -54,14 +54,14 @@ def cost(plan: mc.Plan, last: list[int]) -> Any:
 
 def test_a_stop_fixed_beforehand_costs_what_was_sent(whole: Result, stopped: Result) -> None:
     plan = make_plan(quadratic())
-    found = certify(stopped)
-    assert (found.verdict, found.tier) == ("kept", "tier 1")
-    np.testing.assert_allclose(found.mu, cost(plan, [STOP] * 4), rtol=1e-12)
-    np.testing.assert_allclose(plan.until(STOP).certificate.mu, found.mu, rtol=1e-12)
-    assert (found.mu < certify(whole).mu).all()
-    assert any("stops after epoch 6 was fixed before" in line for line in found.assumptions)
+    outcome = certify(stopped)
+    assert (outcome.verdict, outcome.tier) == ("kept", "tier 1")
+    np.testing.assert_allclose(outcome.mu, cost(plan, [STOP] * 4), rtol=1e-12)
+    np.testing.assert_allclose(plan.until(STOP).certificate.mu, outcome.mu, rtol=1e-12)
+    assert (outcome.mu < certify(whole).mu).all()
+    assert any("stops after epoch 6 was fixed before" in line for line in outcome.assumptions)
     assert stopped.ledger.attrs["epochs"] == stopped.info["epochs"] == STOP
-    assert stopped.info["privacy"]["epsilon"] == pytest.approx(float(found.epsilon.max()))
+    assert stopped.info["privacy"]["epsilon"] == pytest.approx(float(outcome.epsilon.max()))
     for name in ("own_loss", "published_loss", "sent_power"):  # the same first epochs, number by number
         np.testing.assert_array_equal(stopped.metrics[name], whole.metrics[name].sel(epoch=slice(1, STOP)))
 
@@ -69,10 +69,10 @@ def test_a_stop_fixed_beforehand_costs_what_was_sent(whole: Result, stopped: Res
 @pytest.mark.parametrize(("make", "tier"), [("central_dp", "trusted server"), ("local_only", "nothing sent")])
 def test_other_algorithms_stop_too(make: str, tier: str) -> None:
     algorithm = getattr(mc, make)(make_plan(quadratic()))
-    found = certify(mc.run(algorithm, quadratic(), stop_after=STOP))
-    assert (found.verdict, found.tier) == ("kept", tier)
+    outcome = certify(mc.run(algorithm, quadratic(), stop_after=STOP))
+    assert (outcome.verdict, outcome.tier) == ("kept", tier)
     whole = mu_of(algorithm.releases[0])
-    np.testing.assert_allclose(found.mu, whole * np.sqrt((STOP - 1) / (EPOCHS - 1)), rtol=1e-12)
+    np.testing.assert_allclose(outcome.mu, whole * np.sqrt((STOP - 1) / (EPOCHS - 1)), rtol=1e-12)
     assert certify(mc.run(mc.mped2fl(make_plan(quadratic())), quadratic(), stop_after=3)).tier == "none"
 
 
@@ -94,15 +94,15 @@ def test_a_stop_that_was_edited_is_caught(stopped: Result, edit: Edit) -> None:
 def test_a_node_that_drops_out_stops_paying(whole: Result, thinned: Result) -> None:
     plan = make_plan(quadratic())
     last = [EPOCHS, EPOCHS, LAST, EPOCHS]
-    found = certify(thinned)
-    assert (found.verdict, found.tier) == ("kept", "tier 1")
-    np.testing.assert_allclose(found.mu, cost(plan, last), rtol=1e-12)
-    np.testing.assert_allclose(plan.mu_until(np.array(last)), found.mu, rtol=1e-12)
+    outcome = certify(thinned)
+    assert (outcome.verdict, outcome.tier) == ("kept", "tier 1")
+    np.testing.assert_allclose(outcome.mu, cost(plan, last), rtol=1e-12)
+    np.testing.assert_allclose(plan.mu_until(np.array(last)), outcome.mu, rtol=1e-12)
     others = [node for node in range(4) if node != NODE]
-    np.testing.assert_allclose(found.mu[others], certify(whole).mu[others], rtol=1e-12)
-    assert found.mu[NODE] < certify(whole).mu[NODE]
+    np.testing.assert_allclose(outcome.mu[others], certify(whole).mu[others], rtol=1e-12)
+    assert outcome.mu[NODE] < certify(whole).mu[NODE]
     assert thinned.ledger.attrs["drops"] == "node 2 after epoch 4"
-    assert any("node 2 after epoch 4" in line for line in found.assumptions)
+    assert any("node 2 after epoch 4" in line for line in outcome.assumptions)
 
 
 def test_a_node_that_dropped_out_holds_its_state_and_sends_nothing(whole: Result, thinned: Result) -> None:
@@ -178,9 +178,9 @@ def test_drops_and_a_stop_together_survive_their_folder(tmp_path: Path) -> None:
         "options": mc.RunOptions(folder=tmp_path / "run"),
     }
     mc.run(mc.power_controlled(plan), quadratic(), **options)
-    found = certify(mc.load_run(tmp_path / "run"))
-    assert found.verdict == "kept"
-    np.testing.assert_allclose(found.mu, cost(plan, [5, 7, 3, 7]), rtol=1e-12)
+    outcome = certify(mc.load_run(tmp_path / "run"))
+    assert outcome.verdict == "kept"
+    np.testing.assert_allclose(outcome.mu, cost(plan, [5, 7, 3, 7]), rtol=1e-12)
 
 
 def test_noiseless_and_ped2fl_drop_too_and_still_promise_nothing() -> None:
@@ -255,20 +255,20 @@ def other_plan(**changed: Any) -> tuple[mc.Plan, mc.Quadratic]:
 def test_runs_with_changed_plans_add_up(whole: Result, changed: dict[str, Any]) -> None:
     plan, problem = other_plan(**changed)
     second = mc.run(mc.power_controlled(plan), problem, seeds=(7,))
-    found = certify([whole, second])
-    assert (found.verdict, found.tier) == ("kept", "tier 1")
+    outcome = certify([whole, second])
+    assert (outcome.verdict, outcome.tier) == ("kept", "tier 1")
     first = make_plan(quadratic()).certificate.mu
-    np.testing.assert_allclose(found.mu, np.sqrt(first**2 + plan.certificate.mu**2), rtol=1e-12)
-    assert any("how many runs there are and what each costs was fixed" in line for line in found.assumptions)
+    np.testing.assert_allclose(outcome.mu, np.sqrt(first**2 + plan.certificate.mu**2), rtol=1e-12)
+    assert any("how many runs there are and what each costs was fixed" in line for line in outcome.assumptions)
 
 
 def test_a_stopped_and_a_thinned_run_add_up(stopped: Result, whole: Result) -> None:
     plan = make_plan(quadratic())
     third = mc.run(mc.power_controlled(plan), quadratic(), drops={NODE: LAST}, seeds=(4,))
     fourth = mc.run(mc.power_controlled(plan), quadratic(), stop_after=3, seeds=(5,))
-    found = certify([stopped, third, fourth])
+    outcome = certify([stopped, third, fourth])
     parts = [cost(plan, last) for last in ([STOP] * 4, [EPOCHS, EPOCHS, LAST, EPOCHS], [3] * 4)]
-    np.testing.assert_allclose(found.mu, np.sqrt(np.sum(np.square(parts), axis=0)), rtol=1e-12)
+    np.testing.assert_allclose(outcome.mu, np.sqrt(np.sum(np.square(parts), axis=0)), rtol=1e-12)
     with pytest.raises(mc.Error, match="same noise twice"):
         certify([whole, stopped])  # both of seed 0
 
@@ -294,13 +294,13 @@ def test_minibatches_have_the_plain_bound() -> None:
     plan = make_plan(problem, "record")
     np.testing.assert_allclose(plan.sensitivity, 2 * 0.7 / 5)
     run = mc.run(mc.power_controlled(plan), problem)
-    found = certify(run)
-    np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-12)
-    assert found.assumptions.count(PLAIN_BOUND) == 1
+    outcome = certify(run)
+    np.testing.assert_allclose(outcome.mu, plan.certificate.mu, rtol=1e-12)
+    assert outcome.assumptions.count(PLAIN_BOUND) == 1
     more = {"examples_per_node": np.full(4, 15.0), "sensitivity": np.full(4, 2 * 0.7 / 15)}
     cheaper = run.ledger.assign({name: ("node", values) for name, values in more.items()})
     cheaper["promised_mu"] = run.ledger["promised_mu"] / 3
-    quoted = run.info["privacy"] | {"epsilon": float(mc.gaussian.epsilon(found.mu.max() / 3, 1e-5))}
+    quoted = run.info["privacy"] | {"epsilon": float(mc.gaussian.epsilon(outcome.mu.max() / 3, 1e-5))}
     assert "than its batch" in caught(with_ledger(run, cheaper, privacy=quoted))
     full = regression()
     assert PLAIN_BOUND not in certify(mc.run(mc.power_controlled(make_plan(full, "record")), full)).assumptions

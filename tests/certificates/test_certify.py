@@ -55,10 +55,10 @@ def of_records() -> Result:
 def test_reference_instances_from_real_ledgers(instance: dict[str, Any]) -> None:
     plan = experiment_files.parse(experiment_text(instance["inputs"]).encode(), "instance").build_plan()
     problem = mc.Quadratic.random(plan.network.nodes, 1, seed=1, clip=instance["inputs"]["G"])
-    found = certify(mc.run(mc.power_controlled(plan), problem))
-    np.testing.assert_allclose(found.mu, instance["expected"]["mu_local"], rtol=1e-7)
-    np.testing.assert_allclose(found.epsilon.max(), instance["expected"]["eps_of_mu"], rtol=1e-7)
-    assert (found.verdict, found.tier, found.unit) == ("kept", "tier 1", "node")
+    outcome = certify(mc.run(mc.power_controlled(plan), problem))
+    np.testing.assert_allclose(outcome.mu, instance["expected"]["mu_local"], rtol=1e-7)
+    np.testing.assert_allclose(outcome.epsilon.max(), instance["expected"]["eps_of_mu"], rtol=1e-7)
+    assert (outcome.verdict, outcome.tier, outcome.unit) == ("kept", "tier 1", "node")
 
 
 @pytest.mark.parametrize("unit", ["node", "record"])
@@ -68,12 +68,12 @@ def test_the_ledger_costs_what_the_plan_certifies(unit: str, timing: str, z: str
     plan = make_plan(problem, unit, timing, z)
     run = mc.run(mc.power_controlled(plan), problem, options=mc.RunOptions(folder=tmp_path / "run"))
     for result in (run, mc.load_run(tmp_path / "run")):
-        found = certify(result)
-        np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-12)
-        np.testing.assert_allclose(found.epsilon, plan.certificate.epsilon, rtol=1e-9)
-        assert len(set(found.mu)) == 4
-        assert (found.verdict, found.tier, found.unit, found.delta) == ("kept", "tier 1", unit, 1e-5)
-        assert "certificate" in found.basis
+        outcome = certify(result)
+        np.testing.assert_allclose(outcome.mu, plan.certificate.mu, rtol=1e-12)
+        np.testing.assert_allclose(outcome.epsilon, plan.certificate.epsilon, rtol=1e-9)
+        assert len(set(outcome.mu)) == 4
+        assert (outcome.verdict, outcome.tier, outcome.unit, outcome.delta) == ("kept", "tier 1", unit, 1e-5)
+        assert "certificate" in outcome.basis
 
 
 def test_a_resumed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,11 +89,11 @@ def test_a_resumed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         mc.run(
             mc.power_controlled(plan), problem, seeds=(3, 8), options=mc.RunOptions(folder=tmp_path, on_progress=stop)
         )
-    found = certify(
+    outcome = certify(
         mc.run(mc.power_controlled(plan), problem, seeds=(3, 8), options=mc.RunOptions(folder=tmp_path, resume=True))
     )
-    np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-12)
-    assert found.verdict == "kept"
+    np.testing.assert_allclose(outcome.mu, plan.certificate.mu, rtol=1e-12)
+    assert outcome.verdict == "kept"
 
 
 def test_gradients_at_the_own_point_keep_unit_node_only(of_records: Result) -> None:
@@ -118,10 +118,10 @@ def test_a_promise_lowered_everywhere_is_caught(ours: Result) -> None:
     ledger = scaled("promised_mu", 0.5)(ours.ledger)
     epsilon = float(mc.gaussian.epsilon(float(ledger["promised_mu"].max()), 1e-5))
     run = with_ledger(ours, ledger, privacy=ours.info["privacy"] | {"epsilon": epsilon})
-    found = certify(run)
-    assert found.verdict == "broken"
-    assert set(found.verdicts) == {"costs more"}
-    np.testing.assert_allclose(found.mu, certify(ours).mu)
+    outcome = certify(run)
+    assert outcome.verdict == "broken"
+    assert set(outcome.verdicts) == {"costs more"}
+    np.testing.assert_allclose(outcome.mu, certify(ours).mu)
 
 
 def test_a_node_that_keeps_nothing_of_its_own() -> None:
@@ -170,9 +170,9 @@ def test_the_last_row_stands_for_all_later_epochs(data: st.DataObject, rows: tup
         total += (sensitivity * steps[t - 1] / (z[min(t - 1, len(z) - 1)] * s)) ** 2
     everywhere = np.arange(1, epochs + 1)
     std = schedule[:, None] * row_of(noise, everywhere) / row_of(amplitude, everywhere)
-    found = exposed_ratio(sensitivity, steps[:, None] / row_of(z, everywhere), std)
-    assert found.shape == (epochs, 3)
-    np.testing.assert_allclose(np.sum(found**2, axis=0), total, rtol=1e-12)
+    outcome = exposed_ratio(sensitivity, steps[:, None] / row_of(z, everywhere), std)
+    assert outcome.shape == (epochs, 3)
+    np.testing.assert_allclose(np.sum(outcome**2, axis=0), total, rtol=1e-12)
 
 
 def test_no_step_and_no_noise_cost_infinitely_much() -> None:
@@ -187,12 +187,12 @@ def test_a_trusted_server() -> None:
     problem = regression()
     plan = make_plan(problem, "record")
     run = mc.run(mc.central_dp(plan), problem, options=mc.RunOptions(name="central"))
-    found = certify(run)
-    assert (found.verdict, found.tier) == ("kept", "trusted server")
-    np.testing.assert_allclose(found.mu.max(), plan.certificate.mu.max(), rtol=1e-12)
-    np.testing.assert_allclose(found.mu, found.promised_mu, rtol=1e-12)
-    assert "server" in found.adversary
-    assert "certif" not in " ".join((found.basis, found.adversary, *found.assumptions))
+    outcome = certify(run)
+    assert (outcome.verdict, outcome.tier) == ("kept", "trusted server")
+    np.testing.assert_allclose(outcome.mu.max(), plan.certificate.mu.max(), rtol=1e-12)
+    np.testing.assert_allclose(outcome.mu, outcome.promised_mu, rtol=1e-12)
+    assert "server" in outcome.adversary
+    assert "certif" not in " ".join((outcome.basis, outcome.adversary, *outcome.assumptions))
     caught(with_ledger(run, scaled("gradient_sending_noise", 0.5)(run.ledger)))
     caught(with_ledger(run, entry("gradient_sending_noise", np.nan)(run.ledger)))
     caught(with_ledger(run, run.ledger.drop_vars("gradient_receiving_step")))
@@ -207,14 +207,14 @@ def test_a_trusted_server() -> None:
 def test_promises_against_weaker_adversaries_are_held_to_what_was_sent() -> None:
     problem = quadratic()
     run = mc.run(mc.decor(make_plan(problem)), problem)
-    found = certify(run)
-    assert (found.verdict, found.tier) == ("kept", "tier 1")
-    told = run.info["privacy"]["weaker"]
-    assert [one["against"] for one in told] == [who for who, _ in found.weaker] == list(ADVERSARIES[1:3])
-    for one, (_, epsilon) in zip(told, found.weaker, strict=True):
+    outcome = certify(run)
+    assert (outcome.verdict, outcome.tier) == ("kept", "tier 1")
+    stated = run.info["privacy"]["weaker"]
+    assert [one["against"] for one in stated] == [who for who, _ in outcome.weaker] == list(ADVERSARIES[1:3])
+    for one, (_, epsilon) in zip(stated, outcome.weaker, strict=True):
         assert one["epsilon"] == pytest.approx(float(epsilon.max()), rel=1e-9)
-    lower = [one | {"epsilon": one["epsilon"] / 2} for one in told]
-    for wrong in (lower, [], told[:1], told + told[:1], [one | {"epsilon": None} for one in told]):
+    lower = [one | {"epsilon": one["epsilon"] / 2} for one in stated]
+    for wrong in (lower, [], stated[:1], stated + stated[:1], [one | {"epsilon": None} for one in stated]):
         assert "weaker" in caught(with_ledger(run, run.ledger, privacy=run.info["privacy"] | {"weaker": wrong}))
     for name in ("promised_mu_against_eavesdropper", "promised_mu_against_eavesdropper_and_one_node"):
         assert "against an eavesdropper" in caught(with_ledger(run, scaled(name, 0.5)(run.ledger)))
@@ -224,8 +224,8 @@ def test_promises_against_weaker_adversaries_are_held_to_what_was_sent() -> None
 def test_nothing_sent() -> None:
     problem = quadratic(clipping="none")
     run = mc.run(mc.local_only(make_plan(problem)), problem)
-    found = certify(run)
-    assert (found.verdict, found.tier, found.mu.tolist()) == ("kept", "nothing sent", [0.0] * 4)
+    outcome = certify(run)
+    assert (outcome.verdict, outcome.tier, outcome.mu.tolist()) == ("kept", "nothing sent", [0.0] * 4)
     caught(with_ledger(run, run.ledger.assign(model_sending_noise=run.ledger["power"])))
     leaked = Result(metrics=run.metrics, ledger=run.ledger, published=run.published + 1, info=run.info)
     assert "published" in caught(leaked)
@@ -247,15 +247,15 @@ def test_nothing_sent() -> None:
 def test_nothing_is_promised(make: Any, clipping: Any, why: str) -> None:
     problem = quadratic(clipping=clipping)
     run = mc.run(make(make_plan(problem)), problem)
-    found = certify(run)
-    assert found.verdict == "nothing is promised"
-    assert why in found.basis
-    assert np.isinf(found.mu).all()
-    assert "certif" not in found.basis
+    outcome = certify(run)
+    assert outcome.verdict == "nothing is promised"
+    assert why in outcome.basis
+    assert np.isinf(outcome.mu).all()
+    assert "certif" not in outcome.basis
     promised = run.ledger.assign(promised_mu=("node", np.full(4, 2.0)))
     epsilon = float(mc.gaussian.epsilon(2.0, 1e-5))
-    found = certify(with_ledger(run, promised, privacy=run.info["privacy"] | {"epsilon": epsilon}))
-    assert found.verdict == "broken"
+    outcome = certify(with_ledger(run, promised, privacy=run.info["privacy"] | {"epsilon": epsilon}))
+    assert outcome.verdict == "broken"
 
 
 def test_ped2fl_promises_nothing() -> None:
@@ -267,7 +267,7 @@ def test_ped2fl_promises_nothing() -> None:
 
 
 def test_an_algorithm_of_ones_own_promises_nothing_or_cannot_be_checked(ours: Result) -> None:
-    info = {"algorithm": "mine", "privacy": ours.info["privacy"] | {"epsilon": None}}
+    info = {"algorithm": "mine", "privacy": ours.info["privacy"] | {"epsilon": None, "against": "nobody"}}
     ledger = ours.ledger.assign_attrs(algorithm="mine")
     assert "cannot be checked" in caught(with_ledger(ours, ledger, algorithm="mine"))
     free = ledger.assign(promised_mu=("node", np.full(4, np.inf)))
@@ -326,9 +326,9 @@ def test_runs_that_do_not_compose(ours: Result, of_records: Result) -> None:
 
 
 def test_delta_and_seeds(ours: Result) -> None:
-    found = certify(ours, delta=1e-8)
-    np.testing.assert_allclose(found.epsilon, mc.gaussian.epsilon(found.mu, 1e-8))
-    assert any("of the 2 seeds" in line for line in found.assumptions)
+    outcome = certify(ours, delta=1e-8)
+    np.testing.assert_allclose(outcome.epsilon, mc.gaussian.epsilon(outcome.mu, 1e-8))
+    assert any("of the 2 seeds" in line for line in outcome.assumptions)
 
 
 def test_only_saved_files_are_needed() -> None:

@@ -30,8 +30,8 @@ METHODS: dict[str, Callable[..., Any]] = {
 def problem(budget: mc.Budget, seed: int = 0, **options: Any) -> mc.SoftmaxRegression:
     data = mc.datasets.logistic(examples=300, features=4, classes=3, seed=1)
     shared = data.partition(mc.datasets.QuantitySkew(concentration=4.0, minimum=30), nodes=4, seed=2)
-    held = mc.preprocess(shared, budget, seed=seed) if budget.first_releases else shared
-    return mc.SoftmaxRegression(data=held, clip=0.5, **options)
+    kept = mc.preprocess(shared, budget, seed=seed) if budget.first_releases else shared
+    return mc.SoftmaxRegression(data=kept, clip=0.5, **options)
 
 
 def budget(**options: Any) -> mc.Budget:
@@ -53,12 +53,12 @@ def run_of(method: str, seed: int = 0, sampling: bool = False, shares: bool = Tr
 )
 @pytest.mark.slow
 def test_an_untouched_run_is_kept_and_costs_its_budget(method: str, sampling: bool) -> None:
-    found = certify(run_of(method, sampling=sampling))
-    assert found.verdict == "kept"
-    assert found.tier == "tier 1"
-    assert found.epsilon.max() == pytest.approx(1.5, rel=1e-5)
-    assert any("before training every node released once" in line for line in found.assumptions)
-    assert any("join every epoch by a coin" in line for line in found.assumptions) == sampling
+    outcome = certify(run_of(method, sampling=sampling))
+    assert outcome.verdict == "kept"
+    assert outcome.tier == "tier 1"
+    assert outcome.epsilon.max() == pytest.approx(1.5, rel=1e-5)
+    assert any("before training every node released once" in line for line in outcome.assumptions)
+    assert any("join every epoch by a coin" in line for line in outcome.assumptions) == sampling
     ledger = run_of(method, sampling=sampling).ledger
     moved = 2 / np.asarray(ledger["records_per_node"])
     mu = float(mc.gaussian.mu(1.5, 1e-5))
@@ -77,10 +77,10 @@ def test_at_another_delta_coins_still_count() -> None:
 def test_runs_add_up() -> None:
     one, other = (run_of("power-controlled", seed, sampling=True) for seed in (0, 1))
     plain = run_of("power-controlled", 2, shares=False)
-    found = certify([one, other])
-    assert found.verdict == "kept"
-    assert 1.5 < found.epsilon.max() < 2.6
-    assert certify([one, other, plain]).epsilon.max() > found.epsilon.max()
+    outcome = certify([one, other])
+    assert outcome.verdict == "kept"
+    assert 1.5 < outcome.epsilon.max() < 2.6
+    assert certify([one, other, plain]).epsilon.max() > outcome.epsilon.max()
 
 
 def test_two_runs_may_not_share_the_noise_of_what_was_released_before() -> None:
@@ -149,9 +149,9 @@ def test_coins_count_where_examples_are_clipped_layer_by_layer() -> None:
     schedule = mc.Schedule(epochs=3, step=0.2, noise_timing="aligned", decay="constant")
     plan = mc.plan(asymmetric_network(3, 4), one, budget(), schedule, z="perron")
     run = mc.run(mc.power_controlled(plan), one)
-    found = certify(run)
-    assert (found.verdict, run.ledger.attrs["clipping"]) == ("kept", "layer")
-    assert found.epsilon.max() == pytest.approx(1.5, rel=1e-5)
+    outcome = certify(run)
+    assert (outcome.verdict, run.ledger.attrs["clipping"]) == ("kept", "layer")
+    assert outcome.epsilon.max() == pytest.approx(1.5, rel=1e-5)
 
 
 @pytest.mark.one_in(4)
@@ -185,7 +185,7 @@ def test_metrics_and_words_say_nothing_of_coins() -> None:
         np.testing.assert_array_equal(run.metrics["channel_uses"], runs[0].metrics["channel_uses"])
 
 
-def told(**words: Any) -> Callable[[Result], Result]:
+def stated(**words: Any) -> Callable[[Result], Result]:
     return lambda run: with_ledger(run, run.ledger, **words)
 
 
@@ -212,9 +212,9 @@ TOLD_OF_COINS: dict[str, Callable[[Result], Result]] = {
     "sizes in the metrics": measured("joined", ("seed", "epoch", "node")),
     "sizes by seed": measured("batch", ("seed",)),
     "sizes as a metric of models": measured("own_joined", ("seed", "epoch", "node")),
-    "sizes in run.json": told(realised_batches=[11, 9, 10, 12]),
-    "sizes among seconds": told(seconds={"compiling": 1.0, "training": 1.0, "all": 2.0, "joined": 11.0}),
-    "sizes in the promise": lambda run: told(privacy=run.info["privacy"] | {"joined": 11})(run),
+    "sizes in run.json": stated(realised_batches=[11, 9, 10, 12]),
+    "sizes among seconds": stated(seconds={"compiling": 1.0, "training": 1.0, "all": 2.0, "joined": 11.0}),
+    "sizes in the promise": lambda run: stated(privacy=run.info["privacy"] | {"joined": 11})(run),
 }
 
 
@@ -265,10 +265,10 @@ def from_file(folder: Path, sampling: str, privacy: str = "") -> Result:
 @pytest.mark.slow
 def test_an_experiment_leads_to_the_same_releases(tmp_path: Path) -> None:
     run = from_file(tmp_path, "poisson", "centring = 0.02\nwhitening = 0.1")
-    found = certify_with_experiment(run)
-    assert found.verdict == "kept"
-    assert not found.not_compared
-    assert found.epsilon.max() == pytest.approx(1.5, rel=1e-5)
+    outcome = certify_with_experiment(run)
+    assert outcome.verdict == "kept"
+    assert not outcome.not_compared
+    assert outcome.epsilon.max() == pytest.approx(1.5, rel=1e-5)
     left_out = run.ledger.drop_vars(["centring_noise", "whitening_noise"])
     for name in ("first_releases", "first_rows", "first_seed"):
         left_out = without_attribute(left_out, name)

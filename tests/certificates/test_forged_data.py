@@ -11,8 +11,9 @@ import pytest
 import murmurcast as mc
 from murmurcast.runs.result import Result
 from tests.certificates import forgeries as forge
-from tests.certificates.forgeries import Forge, all_of, in_run, metric, told
+from tests.certificates.forgeries import Forge, all_of, in_run, metric, stated
 from tests.certificates.test_forged_folders import command, refused
+from tests.conftest import asymmetric_network
 
 LABELLED: dict[str, Any] = {
     "data__name": "logistic",
@@ -39,7 +40,7 @@ def says(**attributes: Any) -> Forge:
 
 
 def of_kind(kind: str) -> Forge:
-    return all_of(says(), told("problem", "kind", value=kind))
+    return all_of(says(), stated("problem", "kind", value=kind))
 
 
 def models(edit: Any) -> Forge:
@@ -92,3 +93,14 @@ def test_the_run_itself_and_notes_beside_it_are_accepted(saved: Path) -> None:
     assert "there is no experiment" in " ".join(mc.certify(run).not_compared)
     own = run.ledger.assign_attrs(data_own_model=1)  # a class of somebody's own, whatever it is called
     assert "shape, start and loss" in " ".join(mc.certify(replace(run, ledger=own)).assumptions)
+
+
+def test_what_a_ledger_that_promises_nothing_calls_its_features_may_be_anything() -> None:
+    """Nothing rests on it, so nobody has checked that it is text."""
+    data = mc.datasets.logistic(examples=60, features=3, classes=3).partition("iid", nodes=4)
+    problem, network = mc.SoftmaxRegression(data=data, clip=0.5), asymmetric_network(3, 4)
+    schedule = mc.Schedule(epochs=2, step=0.2, noise_timing="aligned")
+    plan = mc.plan(network, problem, mc.Budget(epsilon=1.5, unit="record"), schedule)
+    run = mc.run(mc.noiseless(plan), problem)
+    forged = run.ledger.assign_attrs(data_features=np.array(["hog", "mine"]), data_features_sha256=7)
+    assert mc.certify(replace(run, ledger=forged)).verdict == "nothing is promised"

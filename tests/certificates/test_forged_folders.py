@@ -196,8 +196,8 @@ def test_data_that_is_not_at_hand_is_an_assumption(honest: Runs, tmp_path: Path)
     done = command("certify", str(run.folder), "--data", str(honest.place))
     assert done.code == 0
     assert "not at hand" not in done.out
-    with np.load(honest.place / "mine.npz") as held:
-        np.savez(tmp_path / "mine.npz", x=held["x"][:80], y=held["y"][:80])
+    with np.load(honest.place / "mine.npz") as kept:
+        np.savez(tmp_path / "mine.npz", x=kept["x"][:80], y=kept["y"][:80])
     assert "sensitivity" in refuse_with(run, tmp_path)
     in_ledger(times(**LOUDER))(run.folder or Path())
     assert "model_sending_noise" in refused(run.folder or Path())

@@ -131,9 +131,9 @@ def test_with_experiment_and_data_at_hand_all_of_it_shows(folder: Path, problem:
 def test_without_the_data_what_follows_from_sizes_shows_and_sizes_are_named_as_trusted(folder: Path) -> None:
     run = run_of(folder, FROM_FILE, SHARES)
     nowhere = Rebuilder(data=folder / "elsewhere")
-    found = certify(run, rebuild=nowhere)
-    assert found.verdict == "kept"
-    assert any("numbers of examples are those of the data" in line for line in found.not_compared)
+    outcome = certify(run, rebuild=nowhere)
+    assert outcome.verdict == "kept"
+    assert any("numbers of examples are those of the data" in line for line in outcome.not_compared)
     for edit in ("more room", "centring under more noise", "whitening under more noise", "rows that are not negative"):
         with pytest.raises(Altered):
             certify(forged(run, EDITS[edit]), rebuild=nowhere)
@@ -185,9 +185,9 @@ def test_a_map_fitted_on_the_records_is_caught_by_its_hash(
     runs = [with_map(rows, fitted_on(rows), seed) for seed, rows in enumerate(two_sets)]
     hashes = [str(run.ledger.attrs["data_features_sha256"]) for run in runs]
     assert hashes[0] != hashes[1]
-    for run, found in zip(runs, hashes, strict=True):
+    for run, outcome in zip(runs, hashes, strict=True):
         (line,) = [line for line in certify(run).assumptions if "declared free of data" in line]
-        assert found in line
+        assert outcome in line
     with pytest.raises(Altered, match="answer other numbers to public rows than in run"):
         certify(runs)
     for run in runs:

@@ -83,12 +83,12 @@ def words(**factors: float) -> Callable[[xr.Dataset], xr.Dataset]:
     """Numbers among a ledger's words, in all rounds, each times a factor."""
 
     def edit(ledger: xr.Dataset) -> xr.Dataset:
-        found = {}
+        outcome = {}
         for ending, factor in factors.items():
             for name in (name for name in ledger.attrs if f"_{name}".endswith(f"_{ending}")):
-                found[name] = type(ledger.attrs[name])(ledger.attrs[name] * factor)
-        assert found
-        return ledger.assign_attrs(found)
+                outcome[name] = type(ledger.attrs[name])(ledger.attrs[name] * factor)
+        assert outcome
+        return ledger.assign_attrs(outcome)
 
     return edit
 

@@ -67,15 +67,15 @@ def test_dimensions_are_counted_of_numbers_alone() -> None:
         "words": ("epoch", ["a"] * EPOCHS),
         "flags": ("epoch", [True] * EPOCHS),
     }
-    found = ledger(tables)
-    assert [found.ndim(name) for name in ("one", "two", "three")] == [1, 2, 3]
+    result = ledger(tables)
+    assert [result.ndim(name) for name in ("one", "two", "three")] == [1, 2, 3]
     for name in ("words", "flags"):
         with pytest.raises(Altered, match=f"{name}, which must be numeric"):
-            found.ndim(name)
+            result.ndim(name)
     with pytest.raises(Altered, match="has no four"):
-        found.ndim("four")
-    assert found.has("one")
-    assert not found.has("four")
+        result.ndim("four")
+    assert result.has("one")
+    assert not result.has("four")
 
 
 ROUNDS: dict[str, Any] = {"rounds": "a b", "a_draws": "noise: normal of a node", "b_draws": "none"}
@@ -84,24 +84,24 @@ DRAWN = {"a": "noise: normal of a node", "b": "none"}
 
 @pytest.mark.parametrize("start", [0, np.int64(0), 0.0])
 def test_rounds_before_which_no_gradient_was_taken(start: Any) -> None:
-    found = ledger(**ROUNDS, start_gradients=start)
-    found.require_rounds(**DRAWN)
+    result = ledger(**ROUNDS, start_gradients=start)
+    result.require_rounds(**DRAWN)
     with pytest.raises(Altered, match=r"other gradients at the start .* which are 1"):
-        found.require_rounds_after_gradient(**DRAWN)
+        result.require_rounds_after_gradient(**DRAWN)
 
 
 @pytest.mark.parametrize("start", [1, np.int64(1), np.float64(1)])
 def test_rounds_after_one_gradient(start: Any) -> None:
-    found = ledger(**ROUNDS, start_gradients=start)
-    found.require_rounds_after_gradient(**DRAWN)
+    result = ledger(**ROUNDS, start_gradients=start)
+    result.require_rounds_after_gradient(**DRAWN)
     with pytest.raises(Altered, match=r"other gradients at the start .* which are 0"):
-        found.require_rounds(**DRAWN)
+        result.require_rounds(**DRAWN)
 
 
 @pytest.mark.parametrize("start", [2, -1, 0.5, "1", True, None, np.nan])
 def test_other_gradients_at_the_start_fit_neither(start: Any) -> None:
-    found = ledger(**ROUNDS, start_gradients=start)
-    for require in (found.require_rounds, found.require_rounds_after_gradient):
+    result = ledger(**ROUNDS, start_gradients=start)
+    for require in (result.require_rounds, result.require_rounds_after_gradient):
         with pytest.raises(Altered, match="other gradients at the start"):
             require(**DRAWN)
 
@@ -120,19 +120,19 @@ def test_other_gradients_at_the_start_fit_neither(start: Any) -> None:
 )
 @pytest.mark.parametrize("start", [0, 1])
 def test_other_rounds_and_draws_are_refused_either_way(changed: dict[str, Any], words: str, start: int) -> None:
-    found = ledger(**(ROUNDS | {"start_gradients": start} | changed))
-    require = found.require_rounds_after_gradient if start else found.require_rounds
+    result = ledger(**(ROUNDS | {"start_gradients": start} | changed))
+    require = result.require_rounds_after_gradient if start else result.require_rounds
     with pytest.raises(Altered, match=words):
         require(**DRAWN)
 
 
 def test_tables_of_more_or_fewer_names_are_refused() -> None:
-    found = ledger({"a_sending_x": ("node", np.ones(NODES)), "power": ("node", np.ones(NODES))})
-    found.require_tables("a_sending_x")
+    result = ledger({"a_sending_x": ("node", np.ones(NODES)), "power": ("node", np.ones(NODES))})
+    result.require_tables("a_sending_x")
     with pytest.raises(Altered, match="has no a_receiving_y"):
-        found.require_tables("a_sending_x", "a_receiving_y")
+        result.require_tables("a_sending_x", "a_receiving_y")
     with pytest.raises(Altered, match="a_sending_x, which this algorithm does not use"):
-        found.require_tables()
+        result.require_tables()
 
 
 def test_links_lead_to_nodes_that_exist() -> None:

@@ -20,9 +20,9 @@ POWER, STD = np.array([1.0, 2.0, 0.5]), np.array([0.3, 2.0, 1.0])
 
 def sent(squares: FloatArray) -> tuple[Result, Ledger]:
     """A run that sent these energies, [seeds, epochs, nodes], over the variance of its noise."""
-    told = squares * STD**2 / POWER
+    stated = squares * STD**2 / POWER
     metrics = xr.Dataset(
-        {"sent_power": (("seed", "epoch", "node"), told), "loudest": (("seed", "node"), told.max(axis=1))},
+        {"sent_power": (("seed", "epoch", "node"), stated), "loudest": (("seed", "node"), stated.max(axis=1))},
         {"epoch": np.arange(1, EPOCHS + 1)},
     )
     ledger = xr.Dataset({"power": ("node", POWER)}, attrs={"epochs": EPOCHS})

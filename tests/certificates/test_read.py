@@ -210,13 +210,13 @@ def true_or_caught(load: Callable[[], Result], true: Certified) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found = certify(load())
+            outcome = certify(load())
         except mc.Error as problem:
             assert problem.hint  # noqa: PT017 - either way is fine, a traceback is not
             return
-    if found.verdict == "kept":
-        np.testing.assert_allclose(found.mu, true.mu, rtol=3e-9)
-        assert (found.unit, found.delta, found.tier) == (true.unit, true.delta, true.tier)
+    if outcome.verdict == "kept":
+        np.testing.assert_allclose(outcome.mu, true.mu, rtol=3e-9)
+        assert (outcome.unit, outcome.delta, outcome.tier) == (true.unit, true.delta, true.tier)
 
 
 FUZZ = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -225,7 +225,7 @@ FUZZ = settings(max_examples=150, suppress_health_check=[HealthCheck.function_sc
 @given(data=st.data())
 @settings(FUZZ, max_examples=20)
 def test_any_change_of_a_ledgers_bytes(ours: Result, folder: Path, data: st.DataObject) -> None:
-    whole, told = (folder / results.LEDGER).read_bytes(), (folder / results.RUN).read_bytes()
+    whole, stated = (folder / results.LEDGER).read_bytes(), (folder / results.RUN).read_bytes()
     content = bytearray(whole)
     try:
         for _ in range(data.draw(st.integers(1, 4))):
@@ -237,7 +237,7 @@ def test_any_change_of_a_ledgers_bytes(ours: Result, folder: Path, data: st.Data
         true_or_caught(lambda: mc.load_run(folder), certify(ours))
     finally:
         (folder / results.LEDGER).write_bytes(whole)
-        (folder / results.RUN).write_bytes(told)
+        (folder / results.RUN).write_bytes(stated)
 
 
 VALUES: st.SearchStrategy[Any] = (
@@ -273,8 +273,8 @@ def test_any_number_of_a_ledger(ours: Result, name: str, place: int, value: floa
     values = np.array(ours.ledger[name], np.float64)
     values.flat[place % values.size] = value
     try:
-        found = certify(with_ledger(ours, ours.ledger.assign({name: (ours.ledger[name].dims, values)})))
+        outcome = certify(with_ledger(ours, ours.ledger.assign({name: (ours.ledger[name].dims, values)})))
     except Altered:
         return
-    if found.verdict == "kept":
-        np.testing.assert_allclose(found.mu, certify(ours).mu, rtol=3e-9)
+    if outcome.verdict == "kept":
+        np.testing.assert_allclose(outcome.mu, certify(ours).mu, rtol=3e-9)

@@ -73,11 +73,11 @@ def test_secure_noise_hides_them_and_counts_its_rounding_once() -> None:
 @pytest.mark.parametrize("algorithm", [mc.power_controlled, mc.orthogonal, mc.central_dp])
 def test_a_run_is_recomputed_for_so_many(algorithm: Any) -> None:
     run = of_three(algorithm)
-    found = mc.certify(run)
-    assert (found.verdict, found.records_per_person) == ("kept", RECORDS)
-    assert found.hidden == "person with up to 3 records"
+    outcome = mc.certify(run)
+    assert (outcome.verdict, outcome.records_per_person) == ("kept", RECORDS)
+    assert outcome.hidden == "person with up to 3 records"
     assert run.ledger.attrs["records_per_person"] == RECORDS
-    assert "no person has more than 3 records" in " ".join(found.assumptions)
+    assert "no person has more than 3 records" in " ".join(outcome.assumptions)
     assert "person with up to 3 records" in run.info["privacy"]["basis"]
     shown = str(mc.compare(run, metric="published_loss"))
     assert "(person with up to 3 records)" in shown or algorithm is mc.central_dp
@@ -94,7 +94,8 @@ def test_a_ledger_cannot_hide_fewer_than_it_says(tmp_path: Path) -> None:
     # All of it made consistent: only the experiment still knows.
     cheap = fewer.assign(sensitivity=run.ledger["sensitivity"] / 3, promised_mu=run.ledger["promised_mu"] / 3)
     epsilon = float(mc.gaussian.epsilon(cheap["promised_mu"].max(), 1e-5))
-    forged = with_ledger(run, cheap, privacy=privacy | {"epsilon": epsilon})
+    words = {"epsilon": epsilon, "basis": "certificate, unit record, against everybody"}
+    forged = with_ledger(run, cheap, privacy=privacy | words)
     assert mc.certify(forged).verdict == "kept"
     with pytest.raises(Altered, match=r"records_per_person is 3 in experiment\.toml, and 1 in the ledger"):
         mc.certify(replace(forged, experiment="[privacy]\nrecords_per_person = 3\n"))

@@ -24,7 +24,7 @@ from tests.certificates.ledger_edits import (
 )
 
 
-def made(problem: Any, unit: str = "node", source: str = "secure", **settings: Any) -> Result:
+def built(problem: Any, unit: str = "node", source: str = "secure", **settings: Any) -> Result:
     algorithm = mc.power_controlled(make_plan(problem, unit, source=source))
     options = mc.RunOptions(evaluate_every=4, name="ours")
     return mc.run(algorithm, problem, precision="float64", **settings, options=options)
@@ -32,7 +32,7 @@ def made(problem: Any, unit: str = "node", source: str = "secure", **settings: A
 
 @pytest.fixture(scope="module")
 def ours() -> Result:
-    return made(quadratic(), seeds=(3,))
+    return built(quadratic(), seeds=(3,))
 
 
 @pytest.mark.parametrize("unit", ["node", "record"])
@@ -44,26 +44,26 @@ def test_the_ledger_costs_what_the_plan_certifies(unit: str, timing: str, z: str
         mc.power_controlled(plan), problem, precision="float64", options=mc.RunOptions(folder=tmp_path / "run")
     )
     for result in (run, mc.load_run(tmp_path / "run")):
-        found = certify(result)
-        np.testing.assert_allclose(found.mu, plan.certificate.mu, rtol=1e-12)
-        np.testing.assert_allclose(found.epsilon, plan.certificate.epsilon, rtol=1e-9)
-        assert len(set(found.mu)) == 4
-        assert (found.verdict, found.tier, found.unit, found.delta) == ("kept", "tier 1", unit, 1e-5)
-        assert "discrete Gaussian's bound" in found.basis
-        assert "only the certificate is claimed" in found.note
-        assert any("rounding is counted" in line for line in found.assumptions)
-        assert not any("not counted" in line for line in found.assumptions)
+        outcome = certify(result)
+        np.testing.assert_allclose(outcome.mu, plan.certificate.mu, rtol=1e-12)
+        np.testing.assert_allclose(outcome.epsilon, plan.certificate.epsilon, rtol=1e-9)
+        assert len(set(outcome.mu)) == 4
+        assert (outcome.verdict, outcome.tier, outcome.unit, outcome.delta) == ("kept", "tier 1", unit, 1e-5)
+        assert "discrete Gaussian's bound" in outcome.basis
+        assert "only the certificate is claimed" in outcome.note
+        assert any("rounding is counted" in line for line in outcome.assumptions)
+        assert not any("not counted" in line for line in outcome.assumptions)
 
 
 def test_a_secure_run_costs_more_than_the_same_run_in_real_numbers(ours: Result) -> None:
-    seeded = certify(made(quadratic(), source="seeded"))
+    seeded = certify(built(quadratic(), source="seeded"))
     plan = make_plan(quadratic(), source="secure")
-    found = certify(ours)
+    outcome = certify(ours)
     steps = discrete.sensitivity(plan.sensitivity, 1.3, 0, 2) / plan.sensitivity
     pushed = plan.sensitivity * plan.schedule.steps[:-1, None] / (plan.z[:-1] * plan.effective_noise[1:])
     mu = np.sqrt((pushed**2).sum(axis=0))
-    np.testing.assert_allclose(found.mu, steps * mu + discrete.rounding(2, 9), rtol=1e-12)
-    assert (found.epsilon > mc.gaussian.epsilon(mu, 1e-5)).all()
+    np.testing.assert_allclose(outcome.mu, steps * mu + discrete.rounding(2, 9), rtol=1e-12)
+    assert (outcome.epsilon > mc.gaussian.epsilon(mu, 1e-5)).all()
     assert seeded.note.startswith("simulation")
 
 
@@ -78,46 +78,46 @@ def test_a_ledger_that_lacks_something_is_refused(ours: Result, name: str) -> No
 
 
 def test_a_broken_promise_claims_nothing(ours: Result) -> None:
-    found = certify(with_ledger(ours, SECURE_EDITS["noise and spacing halved"](ours.ledger)))
-    assert found.verdict == "broken"
-    assert set(found.verdicts) == {"costs more"}
-    assert "nothing is claimed" in found.note
+    outcome = certify(with_ledger(ours, SECURE_EDITS["noise and spacing halved"](ours.ledger)))
+    assert outcome.verdict == "broken"
+    assert set(outcome.verdicts) == {"costs more"}
+    assert "nothing is claimed" in outcome.note
 
 
 def test_all_words_of_the_source_agree(ours: Result) -> None:
     """A seeded run dressed up as a secure one, and the other way round."""
-    seeded = made(quadratic(), source="seeded")
-    told = seeded.info["privacy"] | {"noise_source": "secure"}
-    assert "noise source" in caught(with_ledger(seeded, seeded.ledger, privacy=told))
+    seeded = built(quadratic(), source="seeded")
+    stated = seeded.info["privacy"] | {"noise_source": "secure"}
+    assert "noise source" in caught(with_ledger(seeded, seeded.ledger, privacy=stated))
     dressed = seeded.ledger.assign_attrs(noise_source="secure", dim=2, sampler_error=discrete.SAMPLER_ERROR)
-    assert "its law is gaussian" in caught(with_ledger(seeded, dressed, privacy=told))
+    assert "its law is gaussian" in caught(with_ledger(seeded, dressed, privacy=stated))
     dressed = dressed.assign_attrs(law="discrete gaussian")
-    assert "quotes epsilon" in caught(with_ledger(seeded, dressed, privacy=told))
+    assert "quotes epsilon" in caught(with_ledger(seeded, dressed, privacy=stated))
     worst = float(discrete.epsilon(float(dressed["promised_mu"].max()), 1e-5, 18))
-    told = told | {"epsilon": worst}
-    assert "normal of a node" in caught(with_ledger(seeded, dressed, privacy=told))
+    stated = stated | {"epsilon": worst}
+    assert "normal of a node" in caught(with_ledger(seeded, dressed, privacy=stated))
     dressed = dressed.assign_attrs(model_draws="noise: discrete gaussian of a node")
-    assert "has no model_receiving_limit" in caught(with_ledger(seeded, dressed, privacy=told))
-    told = ours.info["privacy"] | {"noise_source": "seeded"}
+    assert "has no model_receiving_limit" in caught(with_ledger(seeded, dressed, privacy=stated))
+    stated = ours.info["privacy"] | {"noise_source": "seeded"}
     ledger = ours.ledger.assign_attrs(noise_source="seeded", law="gaussian")
     worst = float(mc.gaussian.epsilon(float(ledger["promised_mu"].max()), 1e-5))
-    told = told | {"epsilon": worst}
-    assert "discrete gaussian of a node" in caught(with_ledger(ours, ledger, privacy=told))
+    stated = stated | {"epsilon": worst}
+    assert "discrete gaussian of a node" in caught(with_ledger(ours, ledger, privacy=stated))
     ledger = ledger.assign_attrs(model_draws="noise: normal of a node")
-    assert "does not use" in caught(with_ledger(ours, ledger, privacy=told))
+    assert "does not use" in caught(with_ledger(ours, ledger, privacy=stated))
 
 
 def test_a_ledger_that_does_not_say_where_its_noise_came_from_is_refused() -> None:
-    seeded = made(quadratic(), source="seeded")
+    seeded = built(quadratic(), source="seeded")
     ledger = seeded.ledger.copy()
     ledger.attrs.pop("noise_source")
-    told = {key: value for key, value in seeded.info["privacy"].items() if key != "noise_source"}
+    stated = {key: value for key, value in seeded.info["privacy"].items() if key != "noise_source"}
     with pytest.raises(mc.Error, match="does not say its noise_source"):
-        certify(with_ledger(seeded, ledger, privacy=told))
+        certify(with_ledger(seeded, ledger, privacy=stated))
 
 
 def test_runs_together_are_by_the_weaker_curve() -> None:
-    short, seeded = made(quadratic(), stop_after=3), made(quadratic(), source="seeded", stop_after=3)
+    short, seeded = built(quadratic(), stop_after=3), built(quadratic(), source="seeded", stop_after=3)
     both, twice = certify([short, seeded]), certify([short, short])
     np.testing.assert_allclose(both.mu**2, certify(short).mu ** 2 + certify(seeded).mu ** 2)
     np.testing.assert_allclose(both.epsilon, discrete.epsilon(both.mu, 1e-5, 6))
@@ -141,7 +141,7 @@ def test_less_noise_more_epochs_and_more_parameters_cost_more() -> None:
 
 
 def test_a_stop_fixed_beforehand_costs_what_was_sent(ours: Result) -> None:
-    stopped = certify(made(quadratic(), stop_after=5))
+    stopped = certify(built(quadratic(), stop_after=5))
     assert stopped.verdict == "kept"
     plan = make_plan(quadratic(), source="secure")
     np.testing.assert_allclose(stopped.mu, plan.until(5).certificate.mu, rtol=1e-12)
@@ -151,7 +151,7 @@ def test_a_stop_fixed_beforehand_costs_what_was_sent(ours: Result) -> None:
 def test_a_run_with_secure_noise_has_one_seed(ours: Result) -> None:
     """Each seed is a run on the same data: two of them would cost more than is promised and claimed."""
     with pytest.raises(mc.Error, match="one seed"):
-        made(quadratic(), seeds=(3, 8))
+        built(quadratic(), seeds=(3, 8))
     twice = replace(
         ours,
         published=np.concatenate([ours.published] * 2),
@@ -170,11 +170,11 @@ def test_no_epsilon_is_said_where_the_bound_has_none(ours: Result) -> None:
 
 def test_nobody_drops_out_of_a_run_with_secure_noise() -> None:
     with pytest.raises(mc.Error, match="drop out"):
-        made(quadratic(), drops={1: 4})
+        built(quadratic(), drops={1: 4})
 
 
 def test_runs_with_the_same_seed_have_noise_of_their_own() -> None:
-    one, other = (made(quadratic(), seeds=(3,), stop_after=3) for _ in range(2))
+    one, other = (built(quadratic(), seeds=(3,), stop_after=3) for _ in range(2))
     both = certify([one, other])
     assert both.verdict == "kept"
     np.testing.assert_allclose(both.mu, np.sqrt(2) * certify(one).mu)

@@ -30,18 +30,18 @@ def edited(done: Result, statement: str) -> Result:
 def test_the_statement_reaches_run_ledger_and_certificate(statement: str) -> None:
     done = run(statement)
     assert done.info["privacy"]["settings_chosen"] == done.ledger.attrs["settings_chosen"] == statement
-    found = certify(done)
-    assert found.settings_chosen == statement
-    assert found.warnings == ()
-    assert any(statement in line for line in found.assumptions)
+    outcome = certify(done)
+    assert outcome.settings_chosen == statement
+    assert outcome.warnings == ()
+    assert any(statement in line for line in outcome.assumptions)
 
 
 def test_where_nothing_is_stated_the_certificate_asks() -> None:
-    found = certify(run("not stated"))
-    assert found.verdict == "kept"
-    assert found.settings_chosen == "not stated"
-    assert len(found.warnings) == 1
-    assert 'privacy.settings_chosen = "fixed beforehand"' in found.warnings[0]
+    outcome = certify(run("not stated"))
+    assert outcome.verdict == "kept"
+    assert outcome.settings_chosen == "not stated"
+    assert len(outcome.warnings) == 1
+    assert 'privacy.settings_chosen = "fixed beforehand"' in outcome.warnings[0]
 
 
 def test_runs_that_leave_the_statement_out_are_refused() -> None:
@@ -62,6 +62,28 @@ def test_runs_that_were_tried_are_counted_or_named_as_missing() -> None:
     assert with_all.warnings == ()
     np.testing.assert_allclose(with_all.mu, np.sqrt(3) * alone.mu)
     assert with_all.settings_chosen == "on this data, paid: try-1, try-2; fixed beforehand"
+
+
+def test_a_run_that_names_itself_pays_for_nothing() -> None:
+    chosen, other = run("on this data, paid: mon/a", "tue/a", 3), run("fixed beforehand", "wed/a", 4)
+    for runs in (chosen, [chosen, other]):
+        (line,) = certify(runs).warnings
+        assert "missing here: mon/a." in line
+    assert certify([chosen, run("fixed beforehand", "mon/a", 5)]).warnings == ()
+
+
+def test_runs_of_one_name_count_for_one_of_those_that_were_tried_each() -> None:
+    first, second = run("fixed beforehand", "mon/a", 1), run("fixed beforehand", "tue/a", 2)
+    chosen = run("on this data, paid: mon/a, tue/a", "chosen", 3)
+    assert "missing here: tue/a." in certify([chosen, first]).warnings[0]
+    assert "missing here: mon/a." in certify([second, chosen]).warnings[0]
+    assert certify([first, chosen, second]).warnings == ()
+
+
+def test_two_runs_do_not_pay_for_each_other() -> None:
+    both = [run("on this data, paid: tried", name, seed) for seed, name in enumerate(("mon/tried", "tue/tried"))]
+    assert [line.count("missing here: tried.") for line in certify(both).warnings] == [1, 1]
+    assert certify([*both, run("fixed beforehand", "tried", 2)]).warnings == ()
 
 
 def test_a_statement_that_was_changed_afterwards_is_refused() -> None:
@@ -85,8 +107,8 @@ def test_the_experiment_says_the_same(tmp_path: Path) -> None:
 
 
 def test_the_certificate_says_what_its_number_means() -> None:
-    found = certify(run("fixed beforehand"))
-    np.testing.assert_allclose(found.best_guess, best_guess.of_mu(found.mu))
+    outcome = certify(run("fixed beforehand"))
+    np.testing.assert_allclose(outcome.best_guess, best_guess.of_mu(outcome.mu))
 
 
 def test_budgets_without_meaning_are_said_so() -> None:

@@ -32,9 +32,9 @@ def read_back(values: dict[str, Any]) -> dict[str, Any]:
 def leaves(value: Any, *way: Any) -> list[tuple[Any, ...]]:
     """The ways to all that can be changed."""
     if isinstance(value, dict):
-        return [found for key, inner in value.items() for found in leaves(inner, *way, key)]
+        return [outcome for key, inner in value.items() for outcome in leaves(inner, *way, key)]
     if isinstance(value, list) and value:
-        return [found for place, inner in enumerate(value) for found in leaves(inner, *way, place)]
+        return [outcome for place, inner in enumerate(value) for outcome in leaves(inner, *way, place)]
     return [way]
 
 
@@ -59,9 +59,9 @@ def test_the_best_guess_of_the_node_that_pays_most_and_settings_as_stated(tmp_pa
     plan = replace(plan, budget=replace(plan.budget, settings_chosen="on public data"))
     run = mc.run(mc.power_controlled(plan), problem)
     run.save(tmp_path)
-    found = certify(run)
-    said = contents(found, [Certifiable("ours", run, file_hashes(tmp_path))])
-    assert said["headline"]["best_guess"] == pytest.approx(norm.cdf(found.mu.max() / 2), rel=1e-12)
+    outcome = certify(run)
+    said = contents(outcome, [Certifiable("ours", run, file_hashes(tmp_path))])
+    assert said["headline"]["best_guess"] == pytest.approx(norm.cdf(outcome.mu.max() / 2), rel=1e-12)
     assert said["settings_chosen"] == said["runs"][0]["settings_chosen"] == "on public data"
 
 
@@ -85,9 +85,9 @@ def test_whatever_is_changed_is_found(values: dict[str, Any]) -> None:
             at = at[key]
         value = at[way[-1]]
         at[way[-1]] = value * (1 + 1e-6) if isinstance(value, float) else value + 1 if isinstance(value, int) else "x"
-        found = differences(changed, values)
-        assert found, way
-        assert found[0].startswith(str(way[0]))
+        outcome = differences(changed, values)
+        assert outcome, way
+        assert outcome[0].startswith(str(way[0]))
 
 
 def test_whatever_is_left_out_or_added_is_found(values: dict[str, Any]) -> None:

@@ -51,7 +51,12 @@ def stop_at(mark: Path, place: Path, *words: str) -> None:
     """Begins a run and sends Ctrl-C once a file is there."""
     environment = os.environ | {"PYTHONPATH": str(place)}
     process = subprocess.Popen(
-        [str(COMMAND), "run", *words], cwd=place, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+        [str(COMMAND), "run", *words],
+        cwd=place,
+        env=environment,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
     )
     wait_for(mark, process)
     process.send_signal(signal.SIGINT)

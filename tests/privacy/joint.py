@@ -114,17 +114,17 @@ def _units(place: dict[tuple[int, ...], int], draw: Draw, network: mc.Network, d
     gains, nodes = network.gains, network.nodes
     epochs = 1 + max(key[0] for key in place)
     degree = np.diff(gains.indptr)
-    found = np.zeros((epochs, nodes, *(() if draw.per == "node" else (int(degree.max()),)), dim))
+    result = np.zeros((epochs, nodes, *(() if draw.per == "node" else (int(degree.max()),)), dim))
     for epoch, i in product(range(epochs), range(nodes)):
         if draw.per == "node":
-            found[epoch, i, place[epoch, i]] = 1
+            result[epoch, i, place[epoch, i]] = 1
             continue
         for slot, j in enumerate(gains.indices[gains.indptr[i] : gains.indptr[i + 1]].tolist()):
             if draw.per == "link":
-                found[epoch, i, slot, place[epoch, i, j]] = 1
+                result[epoch, i, slot, place[epoch, i, j]] = 1
             else:
-                found[epoch, i, slot, place[epoch, min(i, j), max(i, j)]] = 1 if i < j else -1
-    return found
+                result[epoch, i, slot, place[epoch, min(i, j), max(i, j)]] = 1 if i < j else -1
+    return result
 
 
 def exact_mu(joint: Joint, target: int, by: FloatArray, adversary: Iterable[int] = ()) -> float:

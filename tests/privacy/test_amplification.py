@@ -98,8 +98,8 @@ def test_reference(instance: dict[str, Any]) -> None:
     inputs = instance["inputs"]
     plan = experiment_files.parse(experiment_text(inputs).encode(), "instance").build_plan()
     for observer in range(plan.network.nodes):
-        found = plan.amplified((observer,), inputs["L"])
-        np.testing.assert_allclose(found, instance["expected"]["mu_cert"][observer], rtol=1e-7, atol=0)
+        outcome = plan.amplified((observer,), inputs["L"])
+        np.testing.assert_allclose(outcome, instance["expected"]["mu_cert"][observer], rtol=1e-7, atol=0)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -108,11 +108,11 @@ def test_equals_the_definition_written_out(seed: int) -> None:
     if seed % 2:  # a record of 7
         case = case._replace(sensitivity=case.sensitivity / 7)
     for observers in [(0,), (len(case.weights) - 1, 1)]:
-        found = case.bound(observers)
-        assert (found[list(observers)] == 0).all()
+        outcome = case.bound(observers)
+        assert (outcome[list(observers)] == 0).all()
         for target in case.hidden(observers):
             costs = [cost(case, observers, target, shifts(case, observers, target, k)) for k in (None, *KAPPAS)]
-            assert found[target] == pytest.approx(np.sqrt(min(costs)), rel=1e-9, abs=1e-9)
+            assert outcome[target] == pytest.approx(np.sqrt(min(costs)), rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.one_in(8)
@@ -123,9 +123,9 @@ def test_lies_between_the_diagnostic_and_the_certificate(seed: int) -> None:
     for observers in [*((node,) for node in range(nodes)), (0, nodes - 1)]:
         hidden = case.hidden(observers)
         _, diagnostic = linear.worst_direction(case.weights, observers, case.noise, case.stride * case.sensitivity)
-        found = case.bound(observers)
-        assert (diagnostic <= found * (1 + 1e-6) + 1e-12).all()
-        assert (found[hidden] <= certified(case)[hidden] * (1 + 1e-12)).all()
+        outcome = case.bound(observers)
+        assert (diagnostic <= outcome * (1 + 1e-6) + 1e-12).all()
+        assert (outcome[hidden] <= certified(case)[hidden] * (1 + 1e-12)).all()
 
 
 def test_amplifies() -> None:
@@ -142,10 +142,10 @@ def test_amplifies() -> None:
 def test_more_noise_fewer_epochs_smaller_clip_and_smoothness_never_cost_more(seed: int) -> None:
     case = setting(seed, epochs=3 + seed % 6)
     for observer in range(len(case.weights)):
-        found = case.bound((observer,))
-        np.testing.assert_allclose(case._replace(noise=1.7 * case.noise).bound((observer,)), found / 1.7, atol=1e-12)
+        outcome = case.bound((observer,))
+        np.testing.assert_allclose(case._replace(noise=1.7 * case.noise).bound((observer,)), outcome / 1.7, atol=1e-12)
         half = case._replace(clip=case.clip / 2, sensitivity=case.sensitivity / 2)
-        np.testing.assert_allclose(half.bound((observer,)), found / 2, atol=1e-12)
+        np.testing.assert_allclose(half.bound((observer,)), outcome / 2, atol=1e-12)
         lower = (
             case._replace(noise=case.noise[:-1], stride=case.stride[:-1]),
             case._replace(smoothness=case.smoothness / 2),
@@ -154,7 +154,7 @@ def test_more_noise_fewer_epochs_smaller_clip_and_smoothness_never_cost_more(see
             case._replace(sensitivity=case.sensitivity / 5),
         )
         for cheaper in lower:
-            assert (cheaper.bound((observer,)) <= found * (1 + 1e-12) + 1e-12).all()
+            assert (cheaper.bound((observer,)) <= outcome * (1 + 1e-12) + 1e-12).all()
 
 
 def test_fewer_observers_or_noise_at_one_node_may_raise_it() -> None:
@@ -184,16 +184,16 @@ def test_a_faint_signal_is_heard_like_a_strong_one() -> None:
     faint, strong = weights, weights.copy()
     strong[1, 1:3] = 0.5
     for case in (faint, strong):
-        found = spread_and_clean(case, (0, 1), *arguments)
-        assert found[2] == pytest.approx(np.sqrt(3), rel=1e-12)
+        outcome = spread_and_clean(case, (0, 1), *arguments)
+        assert outcome[2] == pytest.approx(np.sqrt(3), rel=1e-12)
 
 
 def test_far_nodes_are_not_seen_in_two_epochs() -> None:
     weights = np.array([[0.6, 0.4, 0.0], [0.3, 0.4, 0.3], [0.0, 0.5, 0.5]])
     for epochs, least in ((2, 0.0), (6, 0.01)):
         ones = np.ones((epochs, 3))
-        found = spread_and_clean(weights, (2,), 1.5 * ones, ones, np.ones(3), 0.5, 0.3)
-        assert found[0] == pytest.approx(0.0, abs=1e-12) if least == 0 else found[0] > least
+        outcome = spread_and_clean(weights, (2,), 1.5 * ones, ones, np.ones(3), 0.5, 0.3)
+        assert outcome[0] == pytest.approx(0.0, abs=1e-12) if least == 0 else outcome[0] > least
 
 
 def test_a_record_at_the_own_point_stays_below_its_tier_one() -> None:
@@ -204,9 +204,9 @@ def test_a_record_at_the_own_point_stays_below_its_tier_one() -> None:
     examples = np.full(nodes, 20.0)
     tier_one = certificate.mu_of_record_at_own_point(steps, z, case.noise, case.clip, examples, case.smoothness)
     for observer in range(nodes):
-        found = record.bound((observer,))
-        assert (found <= tier_one * (1 + 1e-12)).all()
-        assert (found <= case.bound((observer,)) * (1 + 1e-12)).all()
+        outcome = record.bound((observer,))
+        assert (outcome <= tier_one * (1 + 1e-12)).all()
+        assert (outcome <= case.bound((observer,)) * (1 + 1e-12)).all()
 
 
 def test_relabelling_permutes_and_changes_nothing() -> None:
@@ -228,9 +228,9 @@ def test_uneven_noise_or_unknown_smoothness_leave_the_certificate() -> None:
     uneven = case._replace(noise=case.noise * np.logspace(-4, 4, len(case.weights)))
     unknown = case._replace(smoothness=np.full(len(case.weights), np.inf))
     for extreme in (uneven, unknown):
-        found, hidden = extreme.bound((0,)), extreme.hidden((0,))
-        assert np.isfinite(found).all()
-        assert (found[hidden] <= certified(extreme)[hidden] * (1 + 1e-12)).all()
+        outcome, hidden = extreme.bound((0,)), extreme.hidden((0,))
+        assert np.isfinite(outcome).all()
+        assert (outcome[hidden] <= certified(extreme)[hidden] * (1 + 1e-12)).all()
 
 
 @pytest.mark.parametrize("observers", [(), (0, 1, 2), (7,), (-1,)])

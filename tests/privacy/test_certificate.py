@@ -42,10 +42,10 @@ def test_own_point_with_any_drift_is_at_most_node_level() -> None:
 def test_own_point_by_hand() -> None:
     steps, z = np.array([1.0, 0.5, 0.25]), np.full((3, 1), 0.5)
     noise = np.array([[1.0], [2.0], [4.0]])
-    found = certificate.mu_of_record_at_own_point(steps, z, noise, 1.0, np.array([10.0]), np.array([0.3]))
+    result = certificate.mu_of_record_at_own_point(steps, z, noise, 1.0, np.array([10.0]), np.array([0.3]))
     first = 2.0 * (2 / 10)
     second = 1.0 * (2 / 10 + 0.3 * first)
-    assert found[0] == pytest.approx(np.hypot(first / 2, second / 4))
+    assert result[0] == pytest.approx(np.hypot(first / 2, second / 4))
 
 
 def test_one_repeated_row_of_z_is_the_same_as_all_rows() -> None:

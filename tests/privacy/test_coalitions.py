@@ -31,21 +31,21 @@ def test_two_directions_written_out(seed: int) -> None:
 def test_every_receiver_and_every_pair(seed: int) -> None:
     weights, noise, push, certified = setting(seed, epochs=5)
     nodes = len(weights)
-    found = collusion(weights, noise, push)
-    assert found.is_complete
-    assert found.receivers == tuple(range(nodes))
-    assert found.pairs_tried == found.pairs == math.comb(nodes, 2)
+    result = collusion(weights, noise, push)
+    assert result.is_complete
+    assert result.receivers == tuple(range(nodes))
+    assert result.pairs_tried == result.pairs == math.comb(nodes, 2)
     for receiver in range(nodes):
         expected = linear.steady_or_turning(weights, (receiver,), noise, push)
-        np.testing.assert_array_equal(found.single_mu[receiver], expected)
+        np.testing.assert_array_equal(result.single_mu[receiver], expected)
     together = {pair: linear.steady_or_turning(weights, pair, noise, push) for pair in combinations(range(nodes), 2)}
     for target in range(nodes):
         best = max(values[target] for values in together.values())
-        assert found.pair_mu[target] == pytest.approx(best, rel=1e-12)
-        receiver = found.worst_receiver[target]
-        assert found.single_mu[receiver, target] == found.worst_single_mu[target] == found.single_mu[:, target].max()
-    assert (found.single_mu <= certified * (1 + 1e-8)).all()
-    assert (found.pair_mu <= certified * (1 + 1e-8)).all()
+        assert result.pair_mu[target] == pytest.approx(best, rel=1e-12)
+        receiver = result.worst_receiver[target]
+        assert result.single_mu[receiver, target] == result.worst_single_mu[target] == result.single_mu[:, target].max()
+    assert (result.single_mu <= certified * (1 + 1e-8)).all()
+    assert (result.pair_mu <= certified * (1 + 1e-8)).all()
 
 
 def test_equals_but_for_rounding_are_named_in_their_order() -> None:
@@ -64,11 +64,11 @@ def test_receivers_that_are_no_neighbours_learn_too() -> None:
     plan = mc.plan(
         mc.topologies.path(4, seed=2), mc.ClippedGradients(clip=1.0), mc.Budget(epsilon=2.0), mc.Schedule(epochs=12)
     )
-    found = plan.collusion()
+    result = plan.collusion()
     assert 2 not in plan.network.neighbours(0)
-    assert found.single_mu[2, 0] > 0.01
-    assert found.single_mu[2, 0] < found.single_mu[1, 0]
-    assert found.single_mu[0, 2] != found.single_mu[2, 0]
+    assert result.single_mu[2, 0] > 0.01
+    assert result.single_mu[2, 0] < result.single_mu[1, 0]
+    assert result.single_mu[0, 2] != result.single_mu[2, 0]
 
 
 def test_a_part_is_a_part_of_the_whole_and_says_so() -> None:
@@ -113,11 +113,11 @@ def test_the_same_call_gives_the_same_answer_whatever_the_clock() -> None:
 def test_two_nodes_have_no_pair_to_fear() -> None:
     network = mc.Network(gains=[[0, 0.9], [0.4, 0]], power=(1.0, 2.0))
     plan = mc.plan(network, mc.ClippedGradients(clip=1.0), mc.Budget(epsilon=2.0), mc.Schedule(epochs=5))
-    found = plan.collusion()
-    assert found.pairs == 0
-    assert found.is_complete
-    assert (found.pair == -1).all()
-    np.testing.assert_allclose(found.worst_single_mu, plan.certificate.mu, rtol=1e-9)
+    result = plan.collusion()
+    assert result.pairs == 0
+    assert result.is_complete
+    assert (result.pair == -1).all()
+    np.testing.assert_allclose(result.worst_single_mu, plan.certificate.mu, rtol=1e-9)
 
 
 def test_relabelling_changes_nothing() -> None:
@@ -139,8 +139,8 @@ def test_networks_too_large_for_dense_matrices_are_an_error() -> None:
 def test_the_plan_hands_over_its_own_numbers() -> None:
     network = asymmetric_network(3, 5)
     plan = mc.plan(network, mc.ClippedGradients(clip=0.5), mc.Budget(epsilon=4.0), mc.Schedule(epochs=12, step=0.1))
-    found = plan.collusion()
+    result = plan.collusion()
     for receiver in range(5):
         exact = plan.linear((receiver,))
-        assert (found.single_mu[receiver] >= exact.mu_common * (1 - 1e-9)).all()
-        assert (found.single_mu[receiver] <= exact.mu_worst_upper * (1 + 1e-9)).all()
+        assert (result.single_mu[receiver] >= exact.mu_common * (1 - 1e-9)).all()
+        assert (result.single_mu[receiver] <= exact.mu_worst_upper * (1 + 1e-9)).all()

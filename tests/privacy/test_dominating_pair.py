@@ -54,9 +54,9 @@ def test_no_two_records_are_told_apart_better_than_opposite_ones(rate: float, st
         other = mixture(rate, (-second * np.cos(angle), second * np.sin(angle)), std)
         for at, most in worst.items():
             for pair in ((one, other), (other, one)):
-                found = hockey_stick(*pair, at, step)
-                assert found <= most * (1 + 2e-3) + 1e-7  # what the grid leaves open
-                reached = max(reached, found / most)
+                result = hockey_stick(*pair, at, step)
+                assert result <= most * (1 + 2e-3) + 1e-7  # what the grid leaves open
+                reached = max(reached, result / most)
     assert reached == pytest.approx(1.0, abs=3e-3)  # the opposite pair is among them
 
 
@@ -82,10 +82,10 @@ def exact_delta(parts: tuple[Part, Part], at: float) -> float:
     ],
 )
 def test_two_releases_together_cost_what_their_integral_says(parts: tuple[Part, Part]) -> None:
-    found = epsilon(parts, DELTA)
-    assert exact_delta(parts, found) <= DELTA * (1 + 1e-4)  # never too small
-    assert exact_delta(parts, found * 0.98) > DELTA  # and hardly too large
-    assert epsilon(parts[::-1], DELTA) == pytest.approx(found, rel=1e-6)
+    result = epsilon(parts, DELTA)
+    assert exact_delta(parts, result) <= DELTA * (1 + 1e-4)  # never too small
+    assert exact_delta(parts, result * 0.98) > DELTA  # and hardly too large
+    assert epsilon(parts[::-1], DELTA) == pytest.approx(result, rel=1e-6)
 
 
 def test_what_was_released_before_is_one_gaussian_release() -> None:
@@ -132,13 +132,13 @@ def test_records_that_find_no_room_are_counted(place: int, monkeypatch: pytest.M
     monkeypatch.setattr(sampling, "OVERFLOW_SHARE", 0.5)
     rate, std, room, delta = 0.15, 0.9, 2, 0.03
     overflow = rate**3  # all three join
-    found = epsilon((Part(rate, 2 / std, 1),), delta, overflow)
-    assert 0 < found < np.inf
+    result = epsilon((Part(rate, 2 / std, 1),), delta, overflow)
+    assert 0 < result < np.inf
     for one, other in ((1.0, -1.0), (-1.0, 1.0)):
 
         def excess(x: float, one: float = one, other: float = other) -> float:
             here, there = (dropping(place, value, rate, room, std, x) for value in (one, other))
-            return max(0.0, here - float(np.exp(found)) * there)
+            return max(0.0, here - float(np.exp(result)) * there)
 
         assert quad(excess, -9, 9, limit=300)[0] <= delta
     with_much = epsilon((Part(rate, 2 / std, 1),), delta, 10 * overflow)

@@ -41,7 +41,7 @@ def setup_of(name: str, *, unit: Any = "record", timing: Any = "aligned", planne
     return mc.Setup(network=network, problem=problem, budget=budget, schedule=schedule)
 
 
-def made(name: str, network: str, options: dict[str, Any], **how: Any) -> Algorithm:
+def built(name: str, network: str, options: dict[str, Any], **how: Any) -> Algorithm:
     method = registry.find(name)
     return method.make(setup_of(network, planned=method.needs_plan, **how), **options)
 
@@ -57,10 +57,10 @@ def evenly(algorithm: Algorithm, node: int) -> FloatArray:
 
 
 def require_tight(joint: Joint, algorithm: Algorithm, releases: Releases) -> None:
-    found = mu_of(releases)
-    exact = [everybody(joint, node, evenly(algorithm, node)) for node in range(len(found))]
-    np.testing.assert_allclose(found, exact, rtol=1e-9)
-    assert (found > 0.1).all()
+    result = mu_of(releases)
+    exact = [everybody(joint, node, evenly(algorithm, node)) for node in range(len(result))]
+    np.testing.assert_allclose(result, exact, rtol=1e-9)
+    assert (result > 0.1).all()
 
 
 F1: dict[str, tuple[str, dict[str, Any]]] = {
@@ -91,7 +91,7 @@ ONE_WAY = ("subgradient-push-gaussian", "private-frost", "private-push-pull", "p
 def test_noise_in_models_and_in_gradients(case: str, network: str, curvature: float) -> None:
     """F1 and F2; with a curvature too, because all points where gradients are taken are public."""
     name, options = (F1 | F2)[case]
-    algorithm = made(name, network, options)
+    algorithm = built(name, network, options)
     (releases,) = algorithm.releases
     require_tight(joint_of(algorithm, curvature=curvature), algorithm, releases)
 
@@ -99,7 +99,7 @@ def test_noise_in_models_and_in_gradients(case: str, network: str, curvature: fl
 @pytest.mark.parametrize("case", ONE_WAY)
 def test_links_that_go_one_way(case: str) -> None:
     name, options = (F1 | F2)[case]
-    algorithm = made(name, "one-way", options)
+    algorithm = built(name, "one-way", options)
     (releases,) = algorithm.releases
     require_tight(joint_of(algorithm, curvature=0.6), algorithm, releases)
 
@@ -107,7 +107,7 @@ def test_links_that_go_one_way(case: str) -> None:
 @pytest.mark.parametrize("case", ["dp-dsgd", "muffliato of three rounds", "power-controlled"])
 def test_a_first_message_without_noise_costs_nothing(case: str) -> None:
     name, options = F1[case]
-    algorithm = made(name, "random", options, timing="quiet-start")
+    algorithm = built(name, "random", options, timing="quiet-start")
     (releases,) = algorithm.releases
     require_tight(joint_of(algorithm), algorithm, releases)
 
@@ -125,7 +125,7 @@ DECOR: dict[str, tuple[str, dict[str, Any]]] = {
 def test_noise_that_cancels_between_neighbours(case: str, network: str) -> None:
     """F3, against each of the three adversaries."""
     name, options = DECOR[case]
-    algorithm = made(name, network, options | {"shared_to_own": 3.0})
+    algorithm = built(name, network, options | {"shared_to_own": 3.0})
     joint, nodes = joint_of(algorithm), range(algorithm.setup.network.nodes)
     exact = {
         "everybody": [everybody(joint, j, evenly(algorithm, j)) for j in nodes],
@@ -151,7 +151,7 @@ def test_noise_that_cancels_between_neighbours(case: str, network: str) -> None:
 )
 def test_noise_that_is_correlated_in_time(bandwidth: int, network: str, timing: str) -> None:
     """F4: the worst is that all gradients move the same way."""
-    algorithm = made("mafalda", network, {"bandwidth": bandwidth}, timing=timing)
+    algorithm = built("mafalda", network, {"bandwidth": bandwidth}, timing=timing)
     (releases,) = algorithm.releases
     require_tight(joint_of(algorithm), algorithm, releases)
 
@@ -170,8 +170,8 @@ MEMORY: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
 def test_a_plain_own_term_that_remembers(case: str, which: int) -> None:
     """F5, with gradients that push differences apart as fast as their smoothness allows."""
     name, networks, options = MEMORY[case]
-    told = options | {"headroom": 0.7, "publish_from": "heard", "smoothness": SMOOTHNESS}
-    algorithm = made(name, networks[which], told)
+    stated = options | {"headroom": 0.7, "publish_from": "heard", "smoothness": SMOOTHNESS}
+    algorithm = built(name, networks[which], stated)
     (releases,) = algorithm.releases
     require_tight(joint_of(algorithm, curvature=-SMOOTHNESS), algorithm, releases)
 
@@ -180,11 +180,11 @@ def test_a_plain_own_term_that_remembers(case: str, which: int) -> None:
 def test_a_plain_own_term_of_gradients_that_only_the_clip_bounds(case: str) -> None:
     """F5 without a smoothness: the first gradient moves by S, all later ones by twice the clip."""
     name, networks, options = MEMORY[case]
-    algorithm = made(name, networks[0], options | {"headroom": 0.7, "publish_from": "heard"})
+    algorithm = built(name, networks[0], options | {"headroom": 0.7, "publish_from": "heard"})
     (releases,) = algorithm.releases
-    joint, found = joint_of(algorithm), mu_of(releases)
+    joint, result = joint_of(algorithm), mu_of(releases)
     first = 0 if name == "dwfl" else 1  # whose gradient at the start is in its first message
-    for node, mu in enumerate(found):
+    for node, mu in enumerate(result):
         by = np.where(np.arange(EPOCHS + 1) <= first, algorithm.setup.sensitivity[node], 2 * CLIP)
         if name == "dwfl" and algorithm.rounds[0].receiving.kept[0, node] == 0:
             by = evenly(algorithm, node)  # nothing is remembered
@@ -194,12 +194,12 @@ def test_a_plain_own_term_of_gradients_that_only_the_clip_bounds(case: str) -> N
 @pytest.mark.parametrize("case", ["mped2fl", "ped2fl", "dwfl"])
 def test_without_headroom_or_with_mixed_points_published_nothing_is_hidden(case: str) -> None:
     name, networks, options = MEMORY[case]
-    weakest = made(name, networks[0], options | {"publish_from": "heard"})
+    weakest = built(name, networks[0], options | {"publish_from": "heard"})
     joint = joint_of(weakest)
     exact = np.array([everybody(joint, node, evenly(weakest, node)) for node in range(5)])
     assert np.isinf(exact).any()
     assert not weakest.releases
-    mixed = made(name, networks[0], options | {"headroom": 0.7})
+    mixed = built(name, networks[0], options | {"headroom": 0.7})
     joint = joint_of(mixed)
     assert np.isinf([everybody(joint, node, evenly(mixed, node)) for node in range(5)]).all()
     assert not mixed.releases
@@ -218,7 +218,7 @@ def test_balanced_perturbations_forget_nothing(network: str) -> None:
 
 def test_the_calculation_sees_what_is_not_hidden() -> None:
     """With the draws of the last two epochs known, the gradients of these epochs lie open."""
-    algorithm = made("private-frost", "random", {"step_factor": 0.2})
+    algorithm = built("private-frost", "random", {"step_factor": 0.2})
     joint, late = joint_of(algorithm), 2 * algorithm.setup.network.nodes
     known = tuple(
         owner | {9} if place >= len(joint.owners) - late else owner for place, owner in enumerate(joint.owners)

@@ -14,7 +14,7 @@ from tests.algorithms.networks import NODES, one_way, two_way
 EPOCHS, DIM, DELTA = 20, 50, 1e-5
 
 
-def made(calibration: Any, network: mc.Network | None = None, epsilon: float = 1.0) -> mc.Algorithm:
+def built(calibration: Any, network: mc.Network | None = None, epsilon: float = 1.0) -> mc.Algorithm:
     setup = mc.Setup(
         network=network or two_way(),
         problem=mc.ClippedGradients(clip=0.8, examples_per_node=(30, 20, 25, 40, 35), dim=DIM),
@@ -81,7 +81,7 @@ def cost(algorithm: mc.Algorithm) -> FloatArray:
 @pytest.mark.parametrize("network", [two_way(), one_way()])
 @pytest.mark.parametrize("calibration", ["certified", "l1"])
 def test_the_formula(calibration: Any, network: mc.Network) -> None:
-    algorithm = made(calibration, network)
+    algorithm = built(calibration, network)
     (releases,) = algorithm.releases
     assert (releases.law.name, releases.against) == ("laplace", "everybody")
     np.testing.assert_allclose(mu_of(releases), cost(algorithm), rtol=1e-9)
@@ -89,14 +89,14 @@ def test_the_formula(calibration: Any, network: mc.Network) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
 def test_certified_meets_the_budget_exactly(epsilon: float) -> None:
-    (releases,) = made("certified", epsilon=epsilon).releases
-    found = epsilon_of(releases, DELTA)
-    np.testing.assert_allclose(found, epsilon, rtol=1e-6)
-    assert (found <= epsilon * (1 + 1e-9)).all()
+    (releases,) = built("certified", epsilon=epsilon).releases
+    result = epsilon_of(releases, DELTA)
+    np.testing.assert_allclose(result, epsilon, rtol=1e-6)
+    assert (result <= epsilon * (1 + 1e-9)).all()
 
 
 def test_calibrating_by_the_l1_norm_costs_far_less_than_was_asked_for() -> None:
-    certified, by_l1 = made("certified"), made("l1")
+    certified, by_l1 = built("certified"), built("l1")
     (releases,) = by_l1.releases
     assert (epsilon_of(releases, DELTA) < 0.2).all()  # of the 1 that was asked for
     more = by_l1.rounds[0].sending.noise / certified.rounds[0].sending.noise
@@ -106,7 +106,7 @@ def test_calibrating_by_the_l1_norm_costs_far_less_than_was_asked_for() -> None:
 
 
 def test_unit_record_needs_public_points_and_l1_the_number_of_parameters() -> None:
-    setup = made("certified").setup
+    setup = built("certified").setup
     with pytest.raises(mc.Error, match="public mixed point") as raised:
         mc.row_stochastic_laplace(setup, gradient_at="own")
     assert 'gradient_at = "mixed"' in raised.value.hint

@@ -63,8 +63,8 @@ def test_filter_equals_full_covariance_for_all_coalitions(seed: int, nodes: int)
         for observers in combinations(range(nodes), size):
             q = brute_force(weights, observers, effective, push)
             expected = np.sqrt(q.sum(axis=(1, 2)))
-            found = linear.common_direction(weights, observers, effective, push)
-            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+            outcome = linear.common_direction(weights, observers, effective, push)
+            np.testing.assert_allclose(outcome, expected, rtol=1e-9, atol=1e-12)
             lower, upper = linear.worst_direction(weights, observers, effective, push)
             for target in range(nodes):
                 direct = np.sqrt(linear.largest_over_directions(q[target]))
@@ -80,9 +80,9 @@ def test_every_entry_of_q_equals_the_full_covariance(seed: int) -> None:
         for pair in combinations(range(7), 2):
             masked = np.zeros_like(push)
             masked[list(pair)] = push[list(pair)]
-            found = linear.common_direction(weights, observers, effective, masked)
+            outcome = linear.common_direction(weights, observers, effective, masked)
             expected = np.sqrt(q[:, pair][:, :, pair].sum(axis=(1, 2)))
-            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(outcome, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.one_in(16)
@@ -106,14 +106,14 @@ def test_everybody_else_together_reaches_the_certificate() -> None:
     weights, effective, push, certified = setting(3, epochs=7, nodes=5)
     for target in range(5):
         observers = tuple(node for node in range(5) if node != target)
-        found = linear.common_direction(weights, observers, effective, push)
-        assert found[target] == pytest.approx(certified[target], rel=1e-9)
+        outcome = linear.common_direction(weights, observers, effective, push)
+        assert outcome[target] == pytest.approx(certified[target], rel=1e-9)
 
 
 def test_non_neighbours_learn_something() -> None:
     weights = np.array([[0.6, 0.4, 0.0], [0.3, 0.4, 0.3], [0.0, 0.5, 0.5]])
-    found = linear.common_direction(weights, (2,), np.full((6, 3), 1.5), np.full((6, 3), 1.0))
-    assert found[0] > 0.1
+    outcome = linear.common_direction(weights, (2,), np.full((6, 3), 1.5), np.full((6, 3), 1.0))
+    assert outcome[0] > 0.1
     # What node 0 says in epoch t reaches node 2 two epochs later: with two epochs, nothing has arrived.
     assert linear.common_direction(weights, (2,), np.full((2, 3), 1.5), np.full((2, 3), 1.0))[0] == 0
 

@@ -49,9 +49,9 @@ def brute_force(weights: Any, members: tuple[int, ...], noise: Any, push: Any, t
     across, along = np.concatenate(heard), np.concatenate(answer)
     real = np.block([[across.real, -across.imag], [across.imag, across.real]])
     both = np.concatenate([along.real, along.imag])
-    found = np.zeros(nodes)
-    found[hidden] = np.sqrt(np.einsum("oj,oj->j", both, np.linalg.pinv(real @ real.T, rcond=1e-12) @ both))
-    return found
+    result = np.zeros(nodes)
+    result[hidden] = np.sqrt(np.einsum("oj,oj->j", both, np.linalg.pinv(real @ real.T, rcond=1e-12) @ both))
+    return result
 
 
 @pytest.mark.parametrize("one", instances("tier3"), ids=lambda one: one.name)
@@ -60,11 +60,11 @@ def test_it_is_the_expected_one(one: Instance) -> None:
     everybody = np.sqrt(np.square(given["push"][:-1] / given["effective_noise"][1:]).sum(axis=0))
     require_equal(everybody, one.expected["tier1"])
     for members in given["observers"]:
-        found = linear_radio.common_direction(
+        result = linear_radio.common_direction(
             given["weights"], tuple(members), given["effective_noise"], given["push"], RadioNoise(tau, tau)
         )
-        require_equal(found, one.expected[",".join(map(str, members))])
-        assert (found <= everybody).all()
+        require_equal(result, one.expected[",".join(map(str, members))])
+        assert (result <= everybody).all()
 
 
 @pytest.mark.parametrize("members", [(0,), (3,), (1, 2), (4, 0, 2)])
@@ -74,17 +74,17 @@ def test_it_is_what_the_covariance_of_all_that_is_heard_says(members: tuple[int,
     own = np.random.default_rng(seed).uniform(0.0, 0.5, (EPOCHS, NODES))
     own[:, 0] = 0
     for observers in (own, np.zeros((EPOCHS, NODES))):
-        found = linear_radio.common_direction(weights, members, noise, push, RadioNoise(tau, observers))
+        result = linear_radio.common_direction(weights, members, noise, push, RadioNoise(tau, observers))
         expected = brute_force(weights, members, noise, push, tau, observers)
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        np.testing.assert_allclose(result, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("members", [(0,), (1, 2)])
 def test_complex_weights_are_the_covariance_of_both_parts(members: tuple[int, ...]) -> None:
     weights, noise, push, tau = instance(7)
     turned = weights * np.exp(2j * np.pi * np.random.default_rng(7).random(weights.shape))
-    found = linear_radio.common_direction(turned, members, noise, push, RadioNoise(tau, tau))
-    np.testing.assert_allclose(found, brute_force(turned, members, noise, push, tau, tau), rtol=1e-9)
+    result = linear_radio.common_direction(turned, members, noise, push, RadioNoise(tau, tau))
+    np.testing.assert_allclose(result, brute_force(turned, members, noise, push, tau, tau), rtol=1e-9)
 
 
 @pytest.mark.parametrize("members", [(0,), (2, 4)])
@@ -93,17 +93,17 @@ def test_without_noise_and_with_constant_weights_it_is_the_plain_one(members: tu
     weights, noise, push, _ = instance(seed, varying=False)
     silent = RadioNoise(np.zeros((EPOCHS, NODES)))
     for of in ("common_direction", "steady_or_turning"):
-        found = getattr(linear_radio, of)(weights, members, noise, push, silent)
+        result = getattr(linear_radio, of)(weights, members, noise, push, silent)
         expected = getattr(linear, of)(weights, members, noise, push)
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
 def test_a_first_message_without_noise_is_treated_as_in_the_plain_one() -> None:
     weights, noise, push, _ = instance(2, varying=False)
     noise[0] = 0
     silent = RadioNoise(np.zeros((EPOCHS, NODES)))
-    found = linear_radio.common_direction(weights, (1,), noise, push, silent)
-    np.testing.assert_allclose(found, linear.common_direction(weights, (1,), noise, push), rtol=1e-11)
+    result = linear_radio.common_direction(weights, (1,), noise, push, silent)
+    np.testing.assert_allclose(result, linear.common_direction(weights, (1,), noise, push), rtol=1e-11)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -140,10 +140,10 @@ def test_an_observer_that_hears_nothing_in_an_epoch_learns_from_the_others_only(
     before = linear_radio.common_direction(weights, (0,), noise, push, RadioNoise(tau))
     outage = weights.copy()
     outage[3, 0] = np.eye(NODES)[0]
-    found = linear_radio.common_direction(outage, (0,), noise, push, RadioNoise(tau))
+    result = linear_radio.common_direction(outage, (0,), noise, push, RadioNoise(tau))
     expected = brute_force(outage, (0,), noise, push, tau, np.zeros((EPOCHS, NODES)))
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    assert (found[1:] < before[1:]).all()
+    np.testing.assert_allclose(result, expected, rtol=1e-9)
+    assert (result[1:] < before[1:]).all()
 
 
 def test_noise_that_is_no_number_is_refused() -> None:
@@ -174,9 +174,9 @@ def brute_force_of_rounds(rounds: Any, members: tuple[int, ...], noise: Any, pus
     across, along = np.concatenate(heard), np.concatenate(answer)
     basis, strength, _ = np.linalg.svd(across, full_matrices=False)
     kept = strength > 1e-11 * strength.max()
-    found = np.zeros(nodes)
-    found[hidden] = np.linalg.norm((basis[:, kept].conj().T @ along) / strength[kept, None], axis=0)
-    return found
+    result = np.zeros(nodes)
+    result[hidden] = np.linalg.norm((basis[:, kept].conj().T @ along) / strength[kept, None], axis=0)
+    return result
 
 
 def several(seed: int, count: int, silent: bool) -> tuple[Any, Any, Any]:
@@ -199,12 +199,12 @@ def several(seed: int, count: int, silent: bool) -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_all_rounds_that_are_heard_count(count: int, silent: bool, members: tuple[int, ...]) -> None:
     rounds, noise, push = several(3, count, silent)
-    found = linear_radio.common_direction_of(rounds, members, noise, push)
-    np.testing.assert_allclose(found, brute_force_of_rounds(rounds, members, noise, push), rtol=1e-7)
+    result = linear_radio.common_direction_of(rounds, members, noise, push)
+    np.testing.assert_allclose(result, brute_force_of_rounds(rounds, members, noise, push), rtol=1e-7)
     everybody = np.sqrt(np.square(push[:-1] / noise[1:]).sum(axis=0))
     lower, upper = linear_radio.worst_direction_of(rounds, members, noise, push)
     turning = linear_radio.steady_or_turning_of(rounds, members, noise, push)
-    assert (found <= turning * (1 + 1e-9)).all()
+    assert (result <= turning * (1 + 1e-9)).all()
     assert (turning <= upper * (1 + 1e-9)).all()
     assert (lower <= upper * (1 + 1e-9)).all()
     assert (upper <= everybody * (1 + 1e-6)).all()
@@ -215,5 +215,5 @@ def test_the_worst_sequence_of_one_plain_round_is_the_plain_one(seed: int) -> No
     weights, noise, push, _ = instance(seed, varying=False)
     varying = np.broadcast_to(weights, (EPOCHS, NODES, NODES))
     one = linear_radio.OneRound(varying, np.zeros((EPOCHS, NODES)), linear_radio.mixtures(varying))
-    found = linear_radio.worst_direction_of((one,), (1,), noise, push)
-    np.testing.assert_allclose(found, linear.worst_direction(weights, (1,), noise, push), rtol=1e-8)
+    result = linear_radio.worst_direction_of((one,), (1,), noise, push)
+    np.testing.assert_allclose(result, linear.worst_direction(weights, (1,), noise, push), rtol=1e-8)

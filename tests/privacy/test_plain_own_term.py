@@ -12,13 +12,13 @@ OWN, S = np.array([0.0, 0.25, 0.6]), np.array([0.1, 0.2, 0.05])
 
 def test_the_recursion_written_out() -> None:
     seen = 0.7 * OWN
-    found = memory(OWN, PUSH, S, 2.0, seen)
+    result = memory(OWN, PUSH, S, 2.0, seen)
     for node in range(3):
         d, rows = 0.0, []
         for step in PUSH:
             d = OWN[node] * d + step * min(2.0, S[node] + seen[node] * d)
             rows.append(d)
-        np.testing.assert_allclose(found[:, node], rows, rtol=1e-15)
+        np.testing.assert_allclose(result[:, node], rows, rtol=1e-15)
 
 
 def test_a_node_that_forgets_at_once_pays_for_its_newest_gradient_alone() -> None:
@@ -30,9 +30,9 @@ def test_a_node_that_forgets_nothing_adds_all_up() -> None:
 
 
 def test_without_a_smoothness_only_the_first_gradient_is_bounded_by_the_unit() -> None:
-    found = memory(OWN, PUSH, S, 2.0, np.full(3, np.inf))
-    np.testing.assert_allclose(found[1], 0.5 * S)
-    np.testing.assert_allclose(found[2], OWN * found[1] + 0.4 * 2.0)
+    result = memory(OWN, PUSH, S, 2.0, np.full(3, np.inf))
+    np.testing.assert_allclose(result[1], 0.5 * S)
+    np.testing.assert_allclose(result[2], OWN * result[1] + 0.4 * 2.0)
 
 
 @pytest.mark.parametrize("bigger", ["own", "seen", "sensitivity", "most"])

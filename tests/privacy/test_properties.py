@@ -34,8 +34,8 @@ class Case(NamedTuple):
         """Every form of tier 3, [nodes] each; the worst sequence from both sides."""
         arguments = (self.weights, self.observers, self.noise, self.push)
         lower, upper = linear.worst_direction(*arguments)
-        found = {"common": linear.common_direction, "quick": linear.steady_or_turning}
-        return {name: form(*arguments) for name, form in found.items()} | {"lower": lower, "upper": upper}
+        result = {"common": linear.common_direction, "quick": linear.steady_or_turning}
+        return {name: form(*arguments) for name, form in result.items()} | {"lower": lower, "upper": upper}
 
 
 def case(seed: int, epochs: int) -> Case:
@@ -48,70 +48,70 @@ def case(seed: int, epochs: int) -> Case:
 
 def require_no_more(less: Case, than: Case) -> None:
     """No node is better known from `less`; only nodes that both hide are compared."""
-    found, before = less.mu(), than.mu()
+    result, before = less.mu(), than.mu()
     hidden = linear.hidden_from(than.weights, than.observers)
     hidden = np.intersect1d(hidden, linear.hidden_from(less.weights, less.observers))
     for name in ("common", "quick"):
-        assert (found[name][hidden] <= before[name][hidden] * (1 + SLACK) + 1e-12).all(), name
+        assert (result[name][hidden] <= before[name][hidden] * (1 + SLACK) + 1e-12).all(), name
     # The worst sequence lies between its bounds: what was found for less is no more than what bounds the other.
-    assert (found["lower"][hidden] <= before["upper"][hidden] * (1 + SLACK) + 1e-12).all()
+    assert (result["lower"][hidden] <= before["upper"][hidden] * (1 + SLACK) + 1e-12).all()
 
 
 @given(seed=SEEDS, epochs=st.integers(2, 7), factor=st.floats(1.0, 100.0), data=st.data())
 @settings(max_examples=60)
 def test_more_noise_at_any_one_node_and_epoch(seed: int, epochs: int, factor: float, data: st.DataObject) -> None:
-    made = case(seed, epochs)
-    node = data.draw(st.integers(0, len(made.weights) - 1))
-    louder = made.noise.copy()
+    built = case(seed, epochs)
+    node = data.draw(st.integers(0, len(built.weights) - 1))
+    louder = built.noise.copy()
     louder[data.draw(st.integers(0, epochs - 1)) :, node] *= factor
-    require_no_more(made._replace(noise=louder), made)
+    require_no_more(built._replace(noise=louder), built)
 
 
 @given(seed=SEEDS, epochs=st.integers(2, 7), data=st.data())
 @settings(max_examples=60)
 def test_fewer_observers(seed: int, epochs: int, data: st.DataObject) -> None:
     """Those who leave the coalition keep their noise to themselves, too."""
-    made = case(seed, epochs)
-    fewer = data.draw(st.sets(st.sampled_from(made.observers), min_size=1))
-    require_no_more(made._replace(observers=tuple(sorted(fewer))), made)
+    built = case(seed, epochs)
+    fewer = data.draw(st.sets(st.sampled_from(built.observers), min_size=1))
+    require_no_more(built._replace(observers=tuple(sorted(fewer))), built)
 
 
 @given(seed=SEEDS, epochs=st.integers(3, 8), data=st.data())
 @settings(max_examples=60)
 def test_fewer_epochs(seed: int, epochs: int, data: st.DataObject) -> None:
-    made = case(seed, epochs)
+    built = case(seed, epochs)
     kept = data.draw(st.integers(2, epochs - 1))
-    require_no_more(made._replace(noise=made.noise[:kept], push=made.push[:kept]), made)
+    require_no_more(built._replace(noise=built.noise[:kept], push=built.push[:kept]), built)
 
 
 @given(seed=SEEDS, epochs=st.integers(2, 7), factor=st.floats(0.01, 1.0))
 @settings(max_examples=40)
 def test_a_smaller_clip(seed: int, epochs: int, factor: float) -> None:
-    made = case(seed, epochs)
-    smaller, before = made._replace(push=factor * made.push).mu(), made.mu()
-    for name, found in smaller.items():
-        np.testing.assert_allclose(found, factor * before[name], rtol=1e-6, atol=1e-12)
+    built = case(seed, epochs)
+    smaller, before = built._replace(push=factor * built.push).mu(), built.mu()
+    for name, result in smaller.items():
+        np.testing.assert_allclose(result, factor * before[name], rtol=1e-6, atol=1e-12)
 
 
 @given(seed=SEEDS, epochs=st.integers(2, 7))
 @settings(max_examples=40)
 def test_the_order_of_the_forms_and_tier_one(seed: int, epochs: int) -> None:
-    made = case(seed, epochs)
-    found = made.mu()
-    tier_one = np.sqrt(np.sum((made.push[:-1] / made.noise[1:]) ** 2, axis=0))
+    built = case(seed, epochs)
+    result = built.mu()
+    tier_one = np.sqrt(np.sum((built.push[:-1] / built.noise[1:]) ** 2, axis=0))
     for name, larger in (("common", "quick"), ("quick", "upper"), ("lower", "upper")):
-        assert (found[name] <= found[larger] * (1 + 1e-8) + 1e-12).all(), name
-    assert (found["upper"] <= tier_one * (1 + 1e-8) + 1e-12).all()
+        assert (result[name] <= result[larger] * (1 + 1e-8) + 1e-12).all(), name
+    assert (result["upper"] <= tier_one * (1 + 1e-8) + 1e-12).all()
 
 
 @given(seed=SEEDS, epochs=st.integers(2, 5))
 @settings(max_examples=25)
 def test_pairs_learn_at_least_what_their_members_do(seed: int, epochs: int) -> None:
-    made = case(seed, epochs)
-    found = collusion(made.weights, made.noise, made.push)
-    assert found.is_complete
-    assert (found.pair_mu >= found.worst_single_mu * (1 - SLACK)).all()
-    for target, pair in enumerate(found.pair.tolist()):
+    built = case(seed, epochs)
+    result = collusion(built.weights, built.noise, built.push)
+    assert result.is_complete
+    assert (result.pair_mu >= result.worst_single_mu * (1 - SLACK)).all()
+    for target, pair in enumerate(result.pair.tolist()):
         assert target not in pair
 
 
@@ -133,9 +133,9 @@ def test_tier_one(seed: int, factor: float, epochs: int, data: st.DataObject) ->
 
     before = mu()
     louder = np.where(others, noise, noise * factor)
-    found = mu(noise=louder)
-    assert found[node] <= before[node] * (1 + SLACK)
-    np.testing.assert_array_equal(found[others], before[others])  # it rests on a node's own noise alone
+    result = mu(noise=louder)
+    assert result[node] <= before[node] * (1 + SLACK)
+    np.testing.assert_array_equal(result[others], before[others])  # it rests on a node's own noise alone
     assert (mu(alpha=alpha / factor) <= before * (1 + SLACK)).all()
     np.testing.assert_allclose(mu(schedule=schedule * factor), before / factor, rtol=1e-12)
     last = rng.integers(1, epochs + 1, nodes)
@@ -150,16 +150,16 @@ def test_tier_one(seed: int, factor: float, epochs: int, data: st.DataObject) ->
 @settings(max_examples=40)
 def test_what_holds_of_tier_two(seed: int, epochs: int, factor: float, data: st.DataObject) -> None:
     """More noise everywhere alike, a smaller clip, fewer epochs; fewer observers and noise at one node may raise it."""
-    made = case(seed, epochs)
+    built = case(seed, epochs)
     rng = np.random.default_rng([seed, 8])
-    clip, smooth = float(rng.uniform(0.2, 2.0)), rng.uniform(0.0, 0.5, len(made.weights))
-    moved = np.full(len(made.weights), 2 * clip)
+    clip, smooth = float(rng.uniform(0.2, 2.0)), rng.uniform(0.0, 0.5, len(built.weights))
+    moved = np.full(len(built.weights), 2 * clip)
 
     def mu(noise: FloatArray, stride: FloatArray, scale: float = 1.0) -> FloatArray:
-        return spread_and_clean(made.weights, made.observers, noise, stride, moved * scale, clip * scale, smooth)
+        return spread_and_clean(built.weights, built.observers, noise, stride, moved * scale, clip * scale, smooth)
 
-    before = mu(made.noise, made.push)
-    np.testing.assert_allclose(mu(factor * made.noise, made.push), before / factor, rtol=1e-9, atol=1e-12)
-    assert (mu(made.noise, made.push, 1 / factor) <= before * (1 + SLACK) + 1e-12).all()
+    before = mu(built.noise, built.push)
+    np.testing.assert_allclose(mu(factor * built.noise, built.push), before / factor, rtol=1e-9, atol=1e-12)
+    assert (mu(built.noise, built.push, 1 / factor) <= before * (1 + SLACK) + 1e-12).all()
     kept = data.draw(st.integers(2, epochs - 1))
-    assert (mu(made.noise[:kept], made.push[:kept]) <= before * (1 + SLACK) + 1e-12).all()
+    assert (mu(built.noise[:kept], built.push[:kept]) <= before * (1 + SLACK) + 1e-12).all()

@@ -13,9 +13,9 @@ RATIO = np.array([[0.0, 0.0, 0.0], [0.3, 0.1, 0.2], [0.4, 0.0, 0.1]])
 
 
 def test_gaussian_releases_add_up_in_squares() -> None:
-    found = mu_of(Releases(GAUSSIAN, RATIO, "everybody"))
-    np.testing.assert_allclose(found, np.sqrt((RATIO**2).sum(axis=0)))
-    np.testing.assert_allclose(epsilon_of(Releases(GAUSSIAN, RATIO, "everybody"), 1e-5), gaussian.epsilon(found, 1e-5))
+    result = mu_of(Releases(GAUSSIAN, RATIO, "everybody"))
+    np.testing.assert_allclose(result, np.sqrt((RATIO**2).sum(axis=0)))
+    np.testing.assert_allclose(epsilon_of(Releases(GAUSSIAN, RATIO, "everybody"), 1e-5), gaussian.epsilon(result, 1e-5))
 
 
 def test_discrete_releases_count_rounding_and_the_sampler() -> None:

@@ -28,17 +28,17 @@ def exact_delta(rate: float, ratio: float, at: float) -> float:
 
 @pytest.mark.parametrize(("rate", "ratio", "delta"), [(0.1, 2.0, 1e-3), (0.3, 0.8, 1e-3), (0.03, 3.0, 1e-4)])
 def test_one_release_costs_what_its_integral_says(rate: float, ratio: float, delta: float) -> None:
-    found = epsilon((Part(rate, ratio, 1),), delta)
-    assert exact_delta(rate, ratio, found) <= delta * (1 + 1e-6)  # never too small
-    assert exact_delta(rate, ratio, found * 0.99) > delta  # and hardly too large
+    result = epsilon((Part(rate, ratio, 1),), delta)
+    assert exact_delta(rate, ratio, result) <= delta * (1 + 1e-6)  # never too small
+    assert exact_delta(rate, ratio, result * 0.99) > delta  # and hardly too large
 
 
 @pytest.mark.parametrize(("ratio", "times"), [(0.25, 200), (0.02, 50), (1.0, 3)])
 def test_without_coins_it_is_the_gaussian_curve(ratio: float, times: int) -> None:
     """q = 1: sensitivity 2 C over the noise."""
     expected = float(gaussian.epsilon(ratio * np.sqrt(times), DELTA))
-    found = epsilon(parts_of(1.0, np.full(times, ratio)), DELTA)
-    assert expected * (1 - 1e-9) <= found <= expected * (1 + 1e-3)
+    result = epsilon(parts_of(1.0, np.full(times, ratio)), DELTA)
+    assert expected * (1 - 1e-9) <= result <= expected * (1 + 1e-3)
 
 
 def test_rarer_coins_hide_more_and_more_releases_cost_more() -> None:
@@ -57,8 +57,8 @@ def test_a_budget_is_met_and_hardly_missed() -> None:
     shares = parts_of(0.1, np.full(30, 30**-0.5))
     before = (Part(1.0, 0.05, 1),)
     factor = largest_factor(shares, 1.0, DELTA, before, overflow=1e-12)
-    found = epsilon((*sampling.scaled(shares, factor), *before), DELTA, 1e-12)
-    assert 0.9999 <= found <= 1.0
+    result = epsilon((*sampling.scaled(shares, factor), *before), DELTA, 1e-12)
+    assert 0.9999 <= result <= 1.0
     assert largest_factor(shares, 1.0, DELTA, (Part(1.0, 5.0, 1),)) == 0  # what is fixed costs more than that
 
 

@@ -27,6 +27,51 @@ def test_runs_are_known_by_their_name_or_their_folder() -> None:
     assert settings_chosen.missing_runs("on public data", ()) == ()
 
 
+PAID = settings_chosen.PAID
+
+
+@pytest.mark.parametrize(
+    ("tried", "others", "missing"),
+    [
+        ("a", (), "a"),
+        ("a, a", ("a",), "a"),  # two runs of one name, and one of them is counted
+        ("a, a", ("a", "a"), ""),
+        ("x/a, y/a", ("a",), "x/a, y/a"),  # it may be either, or another
+        ("x/a, y/a", ("y/a",), "x/a"),
+        ("x/a, y/a", ("y/a", "x/a"), ""),
+        ("x/a, y/a", ("x/a", "z/a"), "y/a"),
+        ("a, y/a", ("x/a", "a"), "y/a"),
+        ("x/a", ("y/a",), ""),  # moved, and nothing else ends so
+        ("x/a", ("y/a", "z/a"), "x/a"),
+        ("a", ("y/a", "z/a"), "a"),
+        ("./x/a/", ("x/a", "y/a"), ""),
+        ("a, b, c", ("c", "runs/b"), "a"),
+    ],
+)
+def test_each_run_that_is_counted_is_one_of_those_that_were_tried(
+    tried: str, others: tuple[str, ...], missing: str
+) -> None:
+    expected = settings_chosen.paid_runs(PAID + missing)
+    assert settings_chosen.missing_runs(PAID + tried, others) == expected
+    assert set(settings_chosen.missing_runs(PAID + tried, others[::-1])) == set(expected)
+
+
+@pytest.mark.parametrize("tried", ["a", "runs/a", "monday/a"])
+def test_a_run_never_counts_for_itself(tried: str) -> None:
+    assert settings_chosen.missing_runs(PAID + tried, (), "tuesday/a") == (tried,)
+    assert f"missing here: {tried}." in settings_chosen.question("tuesday/a", PAID + tried, ())
+    assert f"missing here: {tried}." in settings_chosen.question("a", PAID + tried, ("b",))
+    assert settings_chosen.question("tuesday/b", PAID + tried, ("a",)) == ""
+
+
+def test_where_the_asking_run_ends_alike_whole_names_are_compared() -> None:
+    assert settings_chosen.missing_runs(PAID + "a", ("a",), "a") == ()
+    assert settings_chosen.missing_runs(PAID + "monday/a", ("a",), "a") == ("monday/a",)
+    assert settings_chosen.missing_runs(PAID + "monday/a", ("wednesday/a",), "tuesday/a") == ("monday/a",)
+    assert settings_chosen.missing_runs(PAID + "monday/a", ("monday/a",), "tuesday/a") == ()
+    assert settings_chosen.missing_runs(PAID + "monday/a", ("wednesday/a",), "tuesday/b") == ()
+
+
 def test_only_what_is_stated_and_counted_leaves_no_question() -> None:
     assert settings_chosen.question("ours", "fixed beforehand", ("ours",)) == ""
     assert settings_chosen.question("ours", "on public data", ("ours",)) == ""

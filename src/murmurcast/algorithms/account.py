@@ -16,7 +16,7 @@ from murmurcast.algorithms.data_account import records_per_person as records_per
 from murmurcast.algorithms.data_account import sampling_of
 from murmurcast.algorithms.tables import row_of
 from murmurcast.errors import Error
-from murmurcast.network.weights import Z, perron, z_diagonal
+from murmurcast.network.weights import RECURSIVE_UP_TO, Z, perron, z_diagonal
 from murmurcast.privacy import discrete
 from murmurcast.privacy.releases import GAUSSIAN, Law, Releases
 from murmurcast.privacy.releases import exposed_ratio as exposed_ratio
@@ -312,6 +312,8 @@ def require_z(ledger: LedgerTables, amplitude: FloatArray, starts: tuple[Z, ...]
     rounds, z = len(ledger.text("rounds").split()), ledger.table(f"{last}_receiving_z")
     # Only the recursion begins at 1, and only it changes.
     recursive = "recursive" in starts and np.allclose(z[0], 1, rtol=_Z_TOLERANCE)
+    if recursive and ledger.nodes > RECURSIVE_UP_TO:  # before anything of nodes x nodes is laid out
+        ledger.refuse(f"has a {last}_receiving_z that no plan of more than {RECURSIVE_UP_TO} nodes has")
     try:
         together = (
             weights if rounds == 1 or not recursive else csr_array(np.linalg.matrix_power(weights.toarray(), rounds))

@@ -200,7 +200,7 @@ class Algorithm(NamedTuple):
         settings: The options it was made with, for the ledger.
         init: A node's first state.
         releases: What a run releases, one for every adversary that anything is promised against, the strongest first;
-            () promises nothing.
+            () promises nothing. Of training: what nodes release before it is added to all of them.
         proof: What `releases` was proved for, of the methods here; None for a method that answers for itself.
     """
 
@@ -248,9 +248,25 @@ def proved(algorithm: Algorithm) -> Algorithm:
 
     What its nodes release before training, by the budget, is a part of the promise.
     """
+    counted = algorithm._replace(releases=_after_first_releases(algorithm))
+    return counted._replace(proof=_proof(counted))
+
+
+def counting_first_releases(algorithm: Algorithm) -> Algorithm:
+    """The algorithm, its promise with what its nodes release before training, by the budget.
+
+    A method that answers for itself gives the releases of training alone, and a promise of these would be too small.
+    What was proved has the rest already, and what has lost its proof is known by its releases: both stay as they are.
+    Asked again, it changes nothing.
+    """
+    if algorithm.proof is not None and algorithm.releases is algorithm.proof.releases:
+        return algorithm
+    return algorithm._replace(releases=_after_first_releases(algorithm))
+
+
+def _after_first_releases(algorithm: Algorithm) -> tuple[Releases, ...]:
     before = algorithm.setup.budget.spent_before
-    algorithm = algorithm._replace(releases=tuple(conversion.after(before, part) for part in algorithm.releases))
-    return algorithm._replace(proof=_proof(algorithm))
+    return tuple(conversion.after(before, part) for part in algorithm.releases)
 
 
 def with_proof_of(before: Algorithm, after: Algorithm) -> Algorithm:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
-from murmurcast.algorithms.base import Algorithm, Local, Round, Updated, with_proof_of
+from murmurcast.algorithms.base import Algorithm, Local, Round, Updated, counting_first_releases, with_proof_of
 from murmurcast.algorithms.tables import row_of, without_repeats
 from murmurcast.channels.base import sums_by_gains
 from murmurcast.errors import Error
@@ -29,7 +29,7 @@ _NO_DROPS = "leave drops out, or use Algorithm 1"
 
 
 def with_ends(algorithm: Algorithm, stop_after: int | None = None, drops: Mapping[int, int] | None = None) -> Algorithm:
-    """The same algorithm, with ends fixed before the run.
+    """The same algorithm, with ends fixed before the run, and all that its nodes release before training counted.
 
     Args:
         algorithm: What the nodes do.
@@ -46,7 +46,7 @@ def with_ends(algorithm: Algorithm, stop_after: int | None = None, drops: Mappin
     if (stop_after is not None or drops) and has_drops(algorithm):
         raise Error("nodes drop out of this algorithm already", hint="name stop_after and all drops at once")
     ended = algorithm if stop_after is None else _stopped(algorithm, stop_after)
-    return with_proof_of(algorithm, _with_drops(ended, drops) if drops else ended)
+    return counting_first_releases(with_proof_of(algorithm, _with_drops(ended, drops) if drops else ended))
 
 
 def has_drops(algorithm: Algorithm) -> bool:

@@ -5,8 +5,9 @@ data can move it. Else it is nominal: what a formula gives under conditions that
 """
 
 from murmurcast.algorithms import registry
-from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.base import Algorithm, counting_first_releases
 from murmurcast.privacy.conversion import mu_of
+from murmurcast.privacy.releases import Releases
 from murmurcast.problems.trust import Clipped, why_not_bounded
 
 _ROUNDING = 1e-9  # relative: two ways of adding up the same terms
@@ -27,6 +28,18 @@ def why_nothing(algorithm: Algorithm, problem: Clipped) -> str:
     return why_not_bounded(problem, algorithm.setup.budget.unit)
 
 
+def in_words(part: Releases, unit: str) -> tuple[str, str]:
+    """What stands behind a number about releases, and what must be said in one breath with it; "" for a certificate."""
+    bound = ", by the discrete Gaussian's bound" if part.law.name == "discrete gaussian" else ""
+    if part.law.name == "none":
+        return "nothing is sent, and nothing published", "nothing sent"
+    if part.against == "everybody":
+        return f"certificate, unit {unit}, against everybody{bound}", ""
+    if part.against == "trusted server":
+        return f"unit {unit}, if the server is trusted", "trusted server"
+    return f"unit {unit}, against an {part.against} only{bound}", part.against
+
+
 def why_not_certified(algorithm: Algorithm) -> str:
     """Why the number of the plan that an algorithm carries out is no certificate of its runs; empty where it is one.
 
@@ -36,7 +49,7 @@ def why_not_certified(algorithm: Algorithm) -> str:
     reason = why_nothing(algorithm, plan.problem)
     if reason:
         return reason
-    strongest = algorithm.releases[0]
+    strongest = counting_first_releases(algorithm).releases[0]
     if strongest.law.name == "none":
         return f"{algorithm.name} sends nothing, and publishes nothing"
     if strongest.against != "everybody":

@@ -7,7 +7,7 @@ import numpy as np
 from murmurcast import _check
 from murmurcast._check import FloatArray
 from murmurcast._progress import Count, Stage, quiet
-from murmurcast.algorithms.base import Algorithm
+from murmurcast.algorithms.base import Algorithm, counting_first_releases
 from murmurcast.algorithms.observed import why_not_observed
 from murmurcast.audits import canaries, clipping, coins, first_releases, noise_checks
 from murmurcast.audits.adversaries import MAX_ATTACKS, Gathered, System, evidence_of, gather
@@ -90,6 +90,7 @@ def audit(
     """
     chosen = options or AuditOptions()
     actual = algorithm if actual is None else actual
+    algorithm = counting_first_releases(algorithm)
     _check.at_least(0, seed=seed)
     require_settings((seed,), None, None, chosen.precision)
     _require_runnable(algorithm, actual, problem, chosen.precision)

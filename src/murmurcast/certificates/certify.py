@@ -167,11 +167,8 @@ def _composed(accounts: list[RunAccount], delta: float | None) -> Certified:
     reasons = [account.reason for account in accounts if account.reason]
     curve = _common(accounts)
     epsilon = curve.epsilon(mu, delta)
-    if not problems and np.isinf(epsilon[np.isfinite(mu)]).any():
-        raise Error(
-            f"the bound of secure noise says nothing about so large a cost: mu {mu.max():.4g} at delta {delta:g}",
-            hint="certify fewer runs together, or choose a larger delta",
-        )
+    if not problems:
+        _require_bounded(epsilon, mu, curve, delta)
     basis = "the promise does not hold" if problems else ": ".join((_formula(accounts, tier), *dict.fromkeys(reasons)))
     together = _adding_up(accounts) if len(accounts) > 1 and not (problems or reasons) else ""
     return Certified(
@@ -196,10 +193,28 @@ def _composed(accounts: list[RunAccount], delta: float | None) -> Certified:
     )
 
 
+def _require_bounded(epsilon: FloatArray, mu: FloatArray, curve: Curve, delta: float) -> None:
+    """Every cost has an epsilon: the bounds of secure noise and of coins have an end."""
+    if not np.isinf(epsilon[np.isfinite(mu)]).any():
+        return
+    cost, hint = f"mu {mu.max():.4g} at delta {delta:g}", "certify fewer runs together, or choose a larger delta"
+    if curve.sampled:
+        raise Error(
+            f"the bound of records that join by coins says nothing about {cost}: with a probability of "
+            f"{curve.overflow:.2g} in all, more join than there is room for, and that takes more than a thousandth of "
+            "delta",
+            hint=hint,
+        )
+    raise Error(f"the bound of secure noise says nothing about so large a cost: {cost}", hint=hint)
+
+
 def _open_questions(accounts: list[RunAccount], mu: FloatArray, curve: Curve, delta: float) -> tuple[str, ...]:
     """What the runs do not state about their settings, and what is too large to protect anybody."""
-    counted = tuple(account.run for account in accounts)
-    asked = (settings_chosen.question(account.run, account.settings_chosen, counted) for account in accounts)
+    names = [account.run for account in accounts]
+    asked = (
+        settings_chosen.question(account.run, account.settings_chosen, (*names[:place], *names[place + 1 :]))
+        for place, account in enumerate(accounts)
+    )
     examples = min(account.examples for account in accounts)
     chance = float(best_guess(mu, curve, delta).max())
     return (*filter(None, asked), *without_meaning(chance, delta, accounts[0].unit, examples, len(mu)))

@@ -51,8 +51,9 @@ def shown(run: Result, methods: Sequence[Method] = (), rebuild: Rebuild = not_re
         "caveat": NOT_CERTIFIED,
         "basis": why,
     }
-    names = [name for name in map(str, run.ledger.variables) if name.startswith("promised_mu")]
-    ledger = run.ledger.assign({name: run.ledger[name] * 0 + np.inf for name in names})
+    promises = [name for name in map(str, run.ledger.variables) if name.startswith("promised_")]
+    nothing = ("node", np.full(run.ledger.sizes["node"], np.inf))
+    ledger = run.ledger.drop_vars(promises).assign(promised_mu=nothing)
     return replace(run, info=run.info | {"privacy": run.info["privacy"] | struck_out}, ledger=ledger)
 
 

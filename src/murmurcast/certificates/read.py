@@ -52,6 +52,7 @@ def read(run: Result) -> Ledger:
         refuse(name, "the ledger has no nodes")
     ledger = Ledger(data, name, int(data.sizes["node"]), int(epochs))
     _require_info(run, ledger)
+    _require_sizes(ledger)
     _require_experiment(run, ledger)
     _require_metrics(run, ledger)
     return ledger
@@ -70,6 +71,9 @@ def _require_all_epochs(run: Result, ledger: Ledger) -> None:
             f"the ledger holds {ledger.epochs} epochs of {stated}: a stop that was not fixed before the run counts as "
             "the whole run, and what the rest of it would send is not known",
         )
+    written = ledger.data.sizes.get("epoch")  # of every method of the house, so that no word makes tables longer
+    if written != ledger.epochs and (written is not None or ledger.text("algorithm") in registry.NAMES):
+        ledger.refuse(f"says that it has {ledger.epochs} epochs, and its tables have {written or 'none'}")
     fixed, planned = (ledger.data.attrs.get(name) for name in ("stop_after", "planned_epochs"))
     if fixed is None and planned is None:
         return
@@ -106,6 +110,18 @@ def _require_info(run: Result, ledger: Ledger) -> None:
             refuse(ledger.run, f"its {name} is {stated} in run.json, and {recorded} in the ledger")
     if ledger.number("delta") >= 1:
         ledger.refuse(f"has delta {ledger.number('delta'):g}, expected less than 1")
+
+
+def _require_sizes(ledger: Ledger) -> None:
+    """Numbers of records are such wherever they are said, whether the method's account looks at them or not."""
+    if ledger.says("first_releases"):
+        ledger.records_per_node  # noqa: B018 - refuses what no node has
+    if not ledger.says("sampling"):
+        return
+    ledger.text("sampling", ("poisson",))
+    batch, room = ledger.number("batch"), ledger.number("room")
+    if any(number != np.floor(number) for number in (batch, room)) or batch > min(room, ledger.records_per_node.min()):
+        ledger.refuse("has a batch, room and numbers of records that no sampling by coins has")
 
 
 def _require_experiment(run: Result, ledger: Ledger) -> None:

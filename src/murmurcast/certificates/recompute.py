@@ -16,17 +16,18 @@ from murmurcast.algorithms import registry
 from murmurcast.algorithms.account import TOLERANCE, records_per_person
 from murmurcast.algorithms.data_account import mu_before
 from murmurcast.algorithms.method import Method
+from murmurcast.algorithms.promise import in_words
 from murmurcast.certificates.data import assumed_of_data
-from murmurcast.certificates.known import require_coins_unseen, require_known
+from murmurcast.certificates.known import promise_to, require_coins_unseen, require_known, require_promises
 from murmurcast.certificates.ledger import LARGEST_NUMBER, Ledger, refuse, said
 from murmurcast.certificates.power import power_sent, require_noise_sent, require_silence
 from murmurcast.certificates.radio import is_over_radio, require_radio
 from murmurcast.certificates.read import SAMPLED_TOLERANCE, curve_of, read, require_epsilon
 from murmurcast.certificates.rebuilt import Rebuild, not_rebuilt, require_as_rebuilt
-from murmurcast.errors import Error
+from murmurcast.errors import Altered, Error
 from murmurcast.privacy import conversion
 from murmurcast.privacy.best_guess import best_guess
-from murmurcast.privacy.certificate import COINS, PLAIN_BOUND
+from murmurcast.privacy.certificate import COINS, PLAIN_BOUND, unit_in_words
 from murmurcast.privacy.conversion import Curve, after
 from murmurcast.privacy.releases import Releases
 from murmurcast.privacy.settings_chosen import NOT_STATED, assumption
@@ -125,6 +126,7 @@ def _from_tables(run: Result, ledger: Ledger, methods: Sequence[Method]) -> RunA
     if np.isinf(promised).any():
         if not np.isinf(promised).all():
             ledger.refuse("promises something to some nodes only")
+        _require_quoted(run, ledger, ())
         words = ("nothing is promised",) * ledger.nodes
         reason = _why_nothing(ledger, methods)
         return RunAccount(ledger.run, "none", unit, delta, promised, promised, words, reason, (), curve)
@@ -172,15 +174,25 @@ def _recomputed(run: Result, ledger: Ledger, methods: Sequence[Method]) -> tuple
         ledger.refuse(f'has secure noise, and is of the algorithm "{method.name}", which has none')
     if ledger.noise_source == "secure" and len(run.published) > 1:
         ledger.refuse(f"has secure noise and {len(run.published)} seeds, which are so many runs on the same data")
+    releases = _accounted(ledger, method)
+    if releases and releases[0].law.name != ledger.text("law"):
+        ledger.refuse(f"says that its law is {ledger.text('law')}, and what was sent has {releases[0].law.name}")
+    if releases and not method.sends and _has_moved(run, ledger):
+        ledger.refuse("says that nothing is published, and the published models are not those of the start")
+    return releases
+
+
+def _accounted(ledger: Ledger, method: Method) -> tuple[Releases, ...]:
+    """The releases of training, and what was released before it; () where the method has no account."""
     if isinstance(method.account, str):
         return ()
     before = mu_before(ledger)
-    releases = tuple(after(before, part) for part in method.account(ledger))
-    if releases and releases[0].law.name != ledger.text("law"):
-        ledger.refuse(f"says that its law is {ledger.text('law')}, and what was sent has {releases[0].law.name}")
-    if not method.sends and _has_moved(run, ledger):
-        ledger.refuse("says that nothing is published, and the published models are not those of the start")
-    return releases
+    try:
+        return tuple(after(before, part) for part in method.account(ledger))
+    except Altered:
+        raise
+    except Error as problem:
+        ledger.refuse(f"is not that of a run of {method.name}: {problem}")
 
 
 def _has_moved(run: Result, ledger: Ledger) -> bool:
@@ -218,7 +230,7 @@ def _weaker(ledger: Ledger, releases: tuple[Releases, ...]) -> tuple[tuple[str, 
     costs = []
     for part in releases:
         mu = _mu(part)
-        promised = ledger.per_node(f"promised_mu_against_{part.against.replace(' ', '_')}")
+        promised = ledger.per_node(promise_to(part))
         if not np.allclose(mu, promised, rtol=TOLERANCE, atol=0):
             node = int(np.argmax(np.abs(mu - promised)))
             ledger.refuse(
@@ -235,10 +247,19 @@ def _require_of_releases(ledger: Ledger, name: str, expected: FloatArray) -> Non
 
 
 def _require_quoted(run: Result, ledger: Ledger, releases: tuple[Releases, ...]) -> None:
-    """Whom run.json names, and the epsilons that it quotes against weaker adversaries, are those of what was sent."""
-    against = said(run, "privacy", "against")
-    if against != releases[0].against:
-        refuse(ledger.run, f'run.json says "against {against}", and what was sent is hidden from {releases[0].against}')
+    """What run.json says of its promise is that of what was sent: against whom, on what basis, what besides.
+
+    It is what people read beside the number; where nothing was released, nothing may be quoted.
+    """
+    require_promises(ledger, releases)
+    against, expected_against = said(run, "privacy", "against"), releases[0].against if releases else "nobody"
+    if against != expected_against:
+        refuse(ledger.run, f'run.json says "against {against}", and what was sent is hidden from {expected_against}')
+    unit = unit_in_words(ledger.text("unit"), records_per_person(ledger))
+    words = dict(zip(("basis", "caveat"), in_words(releases[0], unit), strict=True)) if releases else {"caveat": ""}
+    for key, expected_words in words.items():
+        if said(run, "privacy", key) != expected_words:
+            refuse(ledger.run, f'its {key} is not "{expected_words}" in run.json, as what was sent makes it')
     quoted, delta = said(run, "privacy", "weaker"), ledger.number("delta")
     expected = {str(part.against): float(conversion.epsilon_of(part, delta).max()) for part in releases[1:]}
     try:

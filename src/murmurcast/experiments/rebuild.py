@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from murmurcast import _check
 from murmurcast._files import UNREADABLE
 from murmurcast._progress import quiet
 from murmurcast.algorithms import registry
-from murmurcast.certificates.ledger import refuse
+from murmurcast.certificates.ledger import Ledger, refuse
 from murmurcast.certificates.rebuilt import NO_EXPERIMENT, Rebuilt
 from murmurcast.errors import Error
 from murmurcast.experiments import load as experiment_files
@@ -30,6 +31,8 @@ from murmurcast.runs.labelled import Labelled, Variable
 from murmurcast.runs.result import Result
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from murmurcast.algorithms.base import Algorithm
     from murmurcast.data.partition import Partition
     from murmurcast.network.graph import Network
@@ -248,12 +251,14 @@ def _facts(experiment: Experiment, run: Result, partition: "Partition | None") -
     """What a plan must know of a problem that is not at hand: from file or data, else from the ledger."""
     examples: Any = experiment.problem.batch or experiment.privacy.examples_per_node
     if experiment.problem.sampling == "poisson":
-        sizes = np.asarray(run.ledger["records_per_node"]) if partition is None else partition.sizes
+        if experiment.problem.batch is None:
+            raise Error('sampling = "poisson" needs the expected size of a batch', hint="restore the run's folder")
+        sizes = _records_per_node(run) if partition is None else partition.sizes
         return ClippedGradients(
             clip=experiment.privacy.clip,
             examples_per_node=examples,
             dim=run.info["problem"]["dim"],
-            sampled=sampling(examples, sizes.astype(np.int64)),
+            sampled=sampling(experiment.problem.batch, sizes),
         )
     if examples is None and partition is not None:
         examples = partition.sizes
@@ -264,6 +269,11 @@ def _facts(experiment: Experiment, run: Result, partition: "Partition | None") -
             dim=run.info["problem"]["dim"],
         )
     return ClippedGradients(clip=experiment.privacy.clip, examples_per_node=examples, dim=run.info["problem"]["dim"])
+
+
+def _records_per_node(run: Result) -> "NDArray[np.int64]":
+    """[nodes] as the ledger has them, where no data says."""
+    return Ledger(run.ledger, run.name, run.info["problem"]["nodes"], run.info["epochs"]).records_per_node
 
 
 def _algorithm(
@@ -290,7 +300,7 @@ def _without_problem(
     by_node: dict[str, Any] = {"power": setup.network.power, "sensitivity": setup.sensitivity}
     by_node |= first.variables | joining.variables
     if facts.examples_per_node is not None:
-        by_node["examples_per_node"] = np.broadcast_to(np.asarray(facts.examples_per_node, np.float64), (nodes,))
+        by_node["examples_per_node"] = _check.per_node(nodes, examples_per_node=facts.examples_per_node)
     attributes = {
         "algorithm": algorithm.name,
         "rounds": " ".join(one.name for one in algorithm.rounds),
@@ -317,7 +327,7 @@ def _first_releases(experiment: Experiment, run: Result) -> "FurtherEntries":
     if not budget.first_releases:
         return FurtherEntries({}, {})
     rows: Rows = "non-negative" if experiment.data is not None and experiment.data.non_negative else "signed"
-    noise = first_noise(np.asarray(run.ledger["records_per_node"]), budget, rows)
+    noise = first_noise(_records_per_node(run), budget, rows)
     attributes = {"first_releases": " ".join(noise), "first_rows": rows, "first_seed": run.info["seeds"][0]}
     return FurtherEntries(attributes, {f"{name}_noise": values for name, values in noise.items()})
 

@@ -6,6 +6,8 @@ whoever makes a run says it.
 """
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -65,10 +67,27 @@ def paid_runs(statement: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in statement.removeprefix(PAID).split(",") if name.strip())
 
 
-def missing_runs(statement: str, counted: tuple[str, ...]) -> tuple[str, ...]:
-    """The runs that were tried and are not among those counted; a run is known by its name or its folder's."""
-    names = {PurePath(name).name for name in counted}
-    return tuple(name for name in paid_runs(statement) if PurePath(name).name not in names)
+def missing_runs(statement: str, others: Sequence[str], asking: str = "") -> tuple[str, ...]:
+    """The runs that were tried and are not among those that are counted with the run that asks.
+
+    A run is known by its name or its folder's: "runs/a" is "a" as long as no other run ends in "a". Where several end
+    alike, whole names are compared. Each run that is counted is one of those that were tried at most.
+
+    Args:
+        statement: What the run says that asks.
+        others: What the runs are called that are counted with it: it is none of those that it tried.
+        asking: What it is called itself.
+    """
+    tried, counted = ([PurePath(name) for name in names] for names in (paid_runs(statement), others))
+    endings = Counter(one.name for one in tried) | Counter(one.name for one in (*counted, PurePath(asking)))
+    known, same = {one.name for one in counted}, Counter(tried) & Counter(counted)
+    missing = []
+    for name, one in zip(paid_runs(statement), tried, strict=True):
+        if same[one]:
+            same[one] -= 1
+        elif one.name not in known or endings[one.name] > 1:
+            missing.append(name)
+    return tuple(missing)
 
 
 def assumption(statement: str) -> str:
@@ -89,14 +108,14 @@ def assumption(statement: str) -> str:
     return "clip, steps, sizes and noise were chosen without looking at the data, which the run does not state"
 
 
-def question(run: str, statement: str, counted: tuple[str, ...]) -> str:
-    """What a run leaves open about its settings, and what to do; empty where all is stated and counted."""
+def question(run: str, statement: str, others: Sequence[str]) -> str:
+    """What a run leaves open about its settings, and what to do; empty where all is stated, and counted beside it."""
     if statement == NOT_STATED:
         return (
             f'run "{run}" does not state how its settings were chosen; if they were tried out on this data, that cost '
             f'is missing here. State it: privacy.settings_chosen = "{BEFOREHAND}", "{ON_PUBLIC_DATA}" or "{PAID}RUN"'
         )
-    missing = missing_runs(statement, counted)
+    missing = missing_runs(statement, others, run)
     if not missing:
         return ""
     return (

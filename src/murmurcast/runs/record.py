@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
-from murmurcast.algorithms.base import Algorithm, Round
+from murmurcast.algorithms.base import Algorithm, Round, counting_first_releases
+from murmurcast.algorithms.promise import in_words
 from murmurcast.algorithms.promise import why_nothing as why_nothing
 from murmurcast.algorithms.side_vectors import setup_uses
 from murmurcast.data.assumptions import assumptions
@@ -81,7 +82,7 @@ def _over_radio(algorithm: Algorithm) -> RadioUse | None:
 
 def promised(algorithm: Algorithm, problem: Problem) -> tuple[Releases, ...]:
     """What is promised on this problem: nothing that goes further than its proof."""
-    return () if why_nothing(algorithm, problem) else algorithm.releases
+    return () if why_nothing(algorithm, problem) else counting_first_releases(algorithm).releases
 
 
 def promises_about_data(algorithm: Algorithm, problem: Problem) -> bool:
@@ -91,7 +92,7 @@ def promises_about_data(algorithm: Algorithm, problem: Problem) -> bool:
 
 def claimed(algorithm: Algorithm, problem: Problem) -> tuple[Releases, ...]:
     """What an algorithm claims on a problem that says it clips, proved or not: what an audit tries to refute."""
-    return algorithm.releases if problem.gradient_clip.bounds else ()
+    return counting_first_releases(algorithm).releases if problem.gradient_clip.bounds else ()
 
 
 def strongest_mu(parts: tuple[Releases, ...], nodes: int) -> FloatArray:
@@ -109,30 +110,18 @@ def basis(algorithm: Algorithm, problem: Problem) -> tuple[str, str]:
     )
 
 
-def in_words(part: Releases, unit: str) -> tuple[str, str]:
-    """What stands behind a number about releases, and what must be said in one breath with it; "" for a certificate."""
-    bound = ", by the discrete Gaussian's bound" if part.law.name == "discrete gaussian" else ""
-    if part.law.name == "none":
-        return "nothing is sent, and nothing published", "nothing sent"
-    if part.against == "everybody":
-        return f"certificate, unit {unit}, against everybody{bound}", ""
-    if part.against == "trusted server":
-        return f"unit {unit}, if the server is trusted", "trusted server"
-    return f"unit {unit}, against an {part.against} only{bound}", part.against
-
-
 def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], precision: Precision) -> Labelled:
     """What was sent, by which rule: the very tables that the engine was given, in float64."""
-    setup, clip = algorithm.setup, problem.gradient_clip
+    setup, clip, parts = algorithm.setup, problem.gradient_clip, promised(algorithm, problem)
     by_node: dict[str, Any] = {
         "power": setup.network.power,
         "sensitivity": setup.sensitivity,
-        "promised_mu": strongest_mu(promised(algorithm, problem), problem.nodes),
+        "promised_mu": strongest_mu(parts, problem.nodes),
     }
-    if promised(algorithm, problem) and algorithm.releases[0].law.name == "sampled gaussian":
-        by_node["promised_epsilon"] = epsilon_of(algorithm.releases[0], setup.budget.delta)
-        by_node["promised_best_guess"] = of_releases(algorithm.releases[0], setup.budget.delta)
-    for part in promised(algorithm, problem)[1:]:
+    if parts and parts[0].law.name == "sampled gaussian":
+        by_node["promised_epsilon"] = epsilon_of(parts[0], setup.budget.delta)
+        by_node["promised_best_guess"] = of_releases(parts[0], setup.budget.delta)
+    for part in parts[1:]:
         by_node[f"promised_mu_against_{part.against.replace(' ', '_')}"] = mu_of(part)
     if problem.examples_per_node is not None:
         by_node["examples_per_node"] = problem.examples_per_node
