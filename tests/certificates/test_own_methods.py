@@ -142,8 +142,10 @@ def test_an_audit_tries_to_refute_the_same_number() -> None:
 @pytest.mark.slow
 def test_an_audit_beside_coins_holds_it_against_the_same_epsilon() -> None:
     """Coins make a curve, which is of all that is released too."""
-    coins: dict[str, Any] = {"batch": 30, "sampling": "poisson"}
-    result = mc.audit(gossip().make(setup(**coins)), problem(**coins), target=1, runs=60)
+    options: dict[str, Any] = {"batch": 10, "sampling": "poisson"}
+    own = mine(mc.power_controlled(plan(**options)))
+    result = mc.audit(own, problem(**options), target=1, runs=60)
+    assert result.promises[0].coins
     assert result.promises[0].epsilon_whole == pytest.approx(1.0, rel=1e-3)
 
 
