@@ -95,13 +95,48 @@ def test_groups_of_seeds_that_are_done_go_on_too(place: Path) -> None:
     assert resumed.published.shape[:2] == (2, 20)
 
 
+def as_srun_says(rank: int) -> dict[str, str]:
+    """The environment of one of two processes on this machine, of a job of its own."""
+    step = {"SLURM_JOB_ID": str(os.getpid()), "SLURM_NTASKS": "2", "SLURM_PROCID": str(rank)}
+    return os.environ | step | {"SLURM_LOCALID": str(rank), "SLURM_STEP_NODELIST": "127.0.0.1"}
+
+
 @pytest.mark.slow
 def test_time_to_meet_can_be_set_under_a_launcher(place: Path) -> None:
-    """As srun would say it, with a first process that never comes."""
-    step = {"SLURM_JOB_ID": "1", "SLURM_NTASKS": "2", "SLURM_PROCID": "1", "SLURM_LOCALID": "1"}
-    environment = os.environ | step | {"SLURM_STEP_NODELIST": "127.0.0.1", "SLURM_STEP_NUM_TASKS": "2"}
-    done = run("run", "small.toml", "--out", "lonely", "--connect-within", "3", cwd=place, env=environment)
+    """With a first process that never comes."""
+    done = run("run", "small.toml", "--out", "lonely", "--connect-within", "3", cwd=place, env=as_srun_says(1))
     assert "within 3 s" in refused(done)
+
+
+@pytest.mark.slow
+def test_a_step_of_slurm_trains_together_and_listens_to_this_machine_only(place: Path) -> None:
+    words = ("run", "small.toml", "--set", "schedule.epochs=40", "--set", "run.evaluate_every=40")
+    started = [
+        subprocess.Popen(
+            [str(COMMAND), *words, "--out", "srun"],
+            cwd=place,
+            env=as_srun_says(rank),
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in (0, 1)
+    ]
+    addresses: set[str] = set()
+    while any(process.poll() is None for process in started):
+        addresses |= listening_at(61440 + os.getpid() % 4096)
+    said = [process.communicate() for process in started]
+    assert [process.returncode for process in started] == [0, 0], said
+    assert addresses == {"0000000000000000FFFF00000100007F"}  # 127.0.0.1, as IPv6 writes it
+    alone = finished(place, "srun-alone", *words[2:], "--processes", "2", file="small.toml")
+    same(load_run(place / "srun"), alone)
+
+
+def listening_at(port: int) -> set[str]:
+    """The addresses at which somebody listens to a port, in hexadecimal digits as Linux has them."""
+    lines = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()[1:]]
+    places = [line[1].split(":") for line in lines if line[3] == "0A"]
+    return {address for address, at in places if int(at, 16) == port}
 
 
 def test_a_process_is_told_all_but_which_it_is(tmp_path: Path) -> None:

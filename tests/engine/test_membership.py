@@ -47,7 +47,7 @@ def test_time_to_connect_is_at_least_a_second() -> None:
         (
             {"SLURM_NTASKS": "4", "SLURM_PROCID": "3", "SLURM_JOB_ID": "7", "SLURM_LOCALID": "1"}
             | {"SLURM_STEP_NODELIST": "n[1-2]"},
-            Membership(None, 3, None, "slurm", 7),
+            Membership("n1:61447", 3, None, "slurm", 7),
         ),
         ({"OMPI_COMM_WORLD_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"}, None),
         ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}, Membership(None, 1, None, "mpi4py", 7)),
@@ -56,6 +56,24 @@ def test_time_to_connect_is_at_least_a_second() -> None:
 )
 def test_launchers_are_known_by_what_they_set(environment: dict[str, str], expected: Membership | None) -> None:
     assert by_launcher(environment, 7) == expected
+
+
+@pytest.mark.parametrize(
+    ("machines", "step", "address"),
+    [
+        ("n7", None, "n7:61450"),
+        ("n7,m2", "0", "n7:61450"),
+        ("rack-a[003-005,009],m2", "2", "rack-a003:61452"),
+        ("n[11]-ib,m2", "extern", "n11-ib:61450"),
+        ("127.0.0.1", "4094", "127.0.0.1:61448"),
+    ],
+)
+def test_a_step_of_slurm_meets_at_its_first_machine(machines: str, step: str | None, address: str) -> None:
+    environment = {"SLURM_NTASKS": "4", "SLURM_PROCID": "3", "SLURM_JOB_ID": "10", "SLURM_LOCALID": "1"}
+    environment |= {"SLURM_STEP_NODELIST": machines} | ({} if step is None else {"SLURM_STEP_ID": step})
+    member = by_launcher(environment)
+    assert member is not None
+    assert member.coordinator == address
 
 
 def test_mpirun_needs_mpi4py(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ def run_on_this_machine(processes: int, words: list[str], within: int, folder: P
 
 def run_one(member: Membership, words: list[str], folder: Path) -> int:
     """One process of a run whose others are started elsewhere; returns the exit code."""
-    arguments = words if member.coordinator is None else [*words, *_options(member)]
+    arguments = [*words, *_options(member)] if member.launcher is None else words
     code = _watch([member], [arguments], folder)
     return 2 if code is None else code
 

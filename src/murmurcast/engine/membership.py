@@ -1,10 +1,12 @@
 """How a process finds the others that train the same network with it.
 
 JAX's distributed runtime brings them together: the first process listens, on the one address that is named and no
-other, and all connect to it. Under SLURM and Open MPI everything it needs is in the environment.
+other, and all connect to it. Under SLURM the address follows from the environment; under Open MPI the first process
+tells the others.
 """
 
 import ipaddress
+import os
 import re
 import socket
 from collections.abc import Mapping
@@ -17,6 +19,7 @@ CONNECT_WITHIN = 60  # seconds
 WATCHED = "MURMURCAST_WATCHED"  # set for a process that a command started and watches: a file it writes once joined
 CORES = "MURMURCAST_CORES"  # the cores that such a process is to use
 _SILENT_FOR = 20  # seconds after which a process that says nothing is given up
+_FIRST_PORT = 2**16 - 2**12  # of those that a job of SLURM meets at
 _LEAVE_WITHIN = 600  # seconds: all leave together, and whoever watches them knows sooner if one does not
 # What JAX asks SLURM for; within a job that srun did not start, some of it is missing.
 _OF_SRUN = ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_LOCALID")
@@ -26,7 +29,7 @@ class Membership(NamedTuple):
     """One process among those of a run.
 
     Attributes:
-        coordinator: "HOST:PORT" of the first process; None where the launcher of the cluster knows.
+        coordinator: "HOST:PORT" of the first process; None where it tells the others itself.
         rank: Which process this is, from 0; None where the launcher knows.
         size: How many there are; None where the launcher knows.
         launcher: What JAX asks for the rest: "slurm", "mpi4py", or None for nobody.
@@ -72,10 +75,29 @@ def by_launcher(environment: Mapping[str, str], within: int = CONNECT_WITHIN) ->
         return environment.get(size, "1").isdecimal() and int(environment.get(size, "1")) > 1 and rank in environment
 
     if several("SLURM_NTASKS", "SLURM_PROCID") and all(name in environment for name in _OF_SRUN):
-        return Membership(None, int(environment["SLURM_PROCID"]), None, "slurm", within)
+        return Membership(_first_of_step(environment), int(environment["SLURM_PROCID"]), None, "slurm", within)
     if several("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"):
         return Membership(None, int(environment["OMPI_COMM_WORLD_RANK"]), None, "mpi4py", within)
     return None
+
+
+def _first_of_step(environment: Mapping[str, str]) -> str:
+    """The first machine of "n[01-03,07]-a,m5", and a port that follows from the job and its step."""
+    match = re.match(r"([^\[,]*)(?:\[(\w+)[^\]]*\]([^,]*))?", environment["SLURM_STEP_NODELIST"])
+    host = "".join(part or "" for part in match.groups()) if match else ""
+    step = environment.get("SLURM_STEP_ID", "0")
+    numbers = [int(word) for word in (environment["SLURM_JOB_ID"], step) if word.isdecimal()]
+    return f"{host}:{_FIRST_PORT + sum(numbers) % (2**16 - _FIRST_PORT)}"
+
+
+def _told_by_mpi() -> str:
+    """The first process's address, as its machine's name leads to it, with a port that is free there."""
+    from mpi4py import MPI
+
+    with socket.socket() as listening:
+        listening.bind(("", 0))
+        address = f"{socket.gethostbyname(socket.gethostname())}:{listening.getsockname()[1]}"
+    return str(MPI.COMM_WORLD.bcast(address, root=0))
 
 
 def require_nodes(processes: int, nodes: int) -> None:
@@ -96,15 +118,15 @@ def join(member: Membership) -> None:
     if member.size == 1:
         return
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    given: dict[str, Any] = {"cluster_detection_method": member.launcher}
-    if member.coordinator is not None:
-        given = {
-            "coordinator_address": member.coordinator,
-            "num_processes": member.size,
-            "process_id": member.rank,
-            "cluster_detection_method": "deactivate",
-            "coordinator_bind_address": member.coordinator,  # not on all interfaces: nothing asks who connects
-        }
+    address = _told_by_mpi() if member.coordinator is None else member.coordinator
+    given: dict[str, Any] = {
+        "coordinator_address": address,
+        # Not on all interfaces: nothing asks who connects.
+        "coordinator_bind_address": os.environ.get("JAX_COORDINATOR_BIND_ADDRESS", address),
+        "cluster_detection_method": member.launcher or "deactivate",
+    }
+    if member.launcher is None:
+        given |= {"num_processes": member.size, "process_id": member.rank}
     try:
         jax.distributed.initialize(
             **given,
