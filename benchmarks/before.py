@@ -11,6 +11,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 ROUNDS = 15
 SLOWER = 1.03
 AT_LEAST = 0.5  # seconds in one timing, so that it does not end before it is begun
@@ -26,32 +29,33 @@ class _Version:
         self.process = subprocess.Popen(
             words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
-        self._answer()  # is compiled
+        self._line()  # is compiled
 
-    def seconds(self) -> float:
-        """Of one epoch, now."""
+    def timed(self) -> "NDArray[np.float64]":
+        """Seconds of some epochs and one more, and of one epoch; and how many some are."""
         print("go", file=self.process.stdin)
-        return self._answer()
+        return np.array(self._line().split(), np.float64)
 
     def end(self) -> None:
         """No more is asked of it."""
         self.process.communicate()
 
-    def _answer(self) -> float:
+    def _line(self) -> str:
         line = "" if self.process.stdout is None else self.process.stdout.readline()
         if not line:
             sys.exit("error: this version ended\nhint: its own message stands above")
-        return float(line)
+        return line
 
 
 def compare(source: Path, works: tuple[str, ...]) -> None:
     """One line per workload: milliseconds per epoch of both, and their ratio."""
     for work in works:
         here, before = (_Version(each, work) for each in (Path(__file__).parents[1] / "src", source.resolve()))
-        taken = [(here.seconds(), before.seconds()) for _ in range(ROUNDS)]
+        taken = np.array([(here.timed(), before.timed()) for _ in range(ROUNDS)])
         here.end()
         before.end()
-        ours, theirs = (min(column) for column in zip(*taken, strict=True))
+        # The quickest of each: the difference of one slow and one quick call would be less than any epoch takes.
+        ours, theirs = ((many - one) / count for many, one, count in taken.min(axis=0))
         verdict = "within" if ours <= SLOWER * theirs else "OVER"
         print(f"{work}: {ours * 1e3:.4g} ms per epoch, before {theirs * 1e3:.4g}, ratio {ours / theirs:.3f}", end="")
         print(f", {verdict} {SLOWER:g}", flush=True)
@@ -66,10 +70,10 @@ def serve(work: str) -> None:
     ours(1)
     longer = int(count * AT_LEAST / _timed(ours, count))
     count = min(built.plan.schedule.epochs - 1, max(count, longer))
-    print(0.0, flush=True)
+    print("ready", flush=True)
     for _ in sys.stdin:
         # Setting up is not an epoch: one epoch's call is taken off.
-        print((_timed(ours, count + 1) - _timed(ours, 1)) / count, flush=True)
+        print(_timed(ours, count + 1), _timed(ours, 1), count, flush=True)
 
 
 def _timed(side: Callable[[int], object], epochs: int) -> float:

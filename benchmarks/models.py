@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import murmurcast as mc
-from benchmarks.training import Ours, Work, images, seconds
+from benchmarks.training import Ours, Work, epoch_of, images
 from murmurcast.data.partition import Partition
 from murmurcast.planning.plan import Plan
 
@@ -41,12 +41,7 @@ def bench() -> None:
     }
     for side in sides.values():
         side(1)
-    taken: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(ROUNDS):
-        for name, side in sides.items():
-            whole, once = seconds(lambda side=side: side(EPOCHS + 1)), seconds(lambda side=side: side(1))  # type: ignore[misc]
-            taken[name].append((whole - once) / EPOCHS)
-    best = {name: min(times) for name, times in taken.items()}
+    best = epoch_of(sides, EPOCHS, ROUNDS)
     print(f"MLP 784-{HIDDEN}-10 at W4, every example clipped: {best['ours'] * 1e3:.3g} ms per epoch")
     for name, bar in BARS.items():
         ratio = best["ours"] / best[name]

@@ -82,7 +82,7 @@ def test_how_many_processes_there_were_tells_of_no_coins() -> None:
     assert set(run.info) <= WORDS[""]
 
 
-TOLD: dict[str, Callable[[], Result]] = {
+STATED: dict[str, Callable[[], Result]] = {
     "a list of processes": lambda: said_besides(processes=[11, 9]),
     "a number of processes": lambda: said_besides(processes=2),
     "a third number": lambda: said_besides(processes={"count": 2, "signals_across": 7, "joined": 11}),
@@ -103,10 +103,10 @@ TOLD: dict[str, Callable[[], Result]] = {
 }
 
 
-@pytest.mark.parametrize("place", TOLD)
+@pytest.mark.parametrize("place", STATED)
 def test_what_may_tell_of_coins_is_refused(place: str) -> None:
     assert certify(by_coins()).verdict == "kept"
-    assert "may tell of coins" in caught(TOLD[place]())
+    assert "may tell of coins" in caught(STATED[place]())
 
 
 def besides(**tables: float) -> Edit:
@@ -188,6 +188,7 @@ QUOTED: dict[tuple[str, str], dict[str, Any]] = {
     ("noiseless", "a promise besides"): {"weaker": [{"against": "eavesdropper", "epsilon": 0.1}]},
     ("noiseless", "against somebody"): {"against": "everybody"},
     ("noiseless", "another caveat"): {"caveat": "trusted server"},
+    ("noiseless", "a certificate"): {"basis": "certificate, unit node, against everybody"},
 }
 
 

@@ -78,11 +78,11 @@ def test_the_documented_method_keeps_its_promise_on_centred_and_whitened_data(un
 
 def test_of_training_alone_it_would_be_too_small() -> None:
     """What the method itself says, and what stands in its place wherever it is run."""
-    made = gossip().make(setup())
-    (part,) = made.releases
+    built = gossip().make(setup())
+    (part,) = built.releases
     np.testing.assert_allclose(mu_of(part), MU * np.sqrt(1 - 0.12), rtol=1e-9)
     assert epsilon_of(part, 1e-5).max() == pytest.approx(0.9322537, rel=1e-6)
-    for counted in (counting_first_releases(made).releases, with_ends(made).releases):
+    for counted in (counting_first_releases(built).releases, with_ends(built).releases):
         np.testing.assert_allclose(mu_of(counted[0]), MU, rtol=1e-9)
 
 
@@ -97,24 +97,24 @@ def test_ends_leave_what_was_released_before_in_the_promise(ends: dict[str, Any]
 
 @pytest.mark.parametrize("make", [mc.power_controlled, mc.orthogonal, mc.dp_dsgd, mc.decor, mc.central_dp])
 def test_methods_of_the_house_are_not_counted_twice(make: Any) -> None:
-    made = make(plan())
-    assert counting_first_releases(made) is made
-    assert with_ends(made).is_as_proved
-    assert record.promised(made, problem()) == made.releases
-    for one, same in zip(with_ends(made).releases, made.releases, strict=True):
+    built = make(plan())
+    assert counting_first_releases(built) is built
+    assert with_ends(built).is_as_proved
+    assert record.promised(built, problem()) == built.releases
+    for one, same in zip(with_ends(built).releases, built.releases, strict=True):
         np.testing.assert_array_equal(mu_of(one), mu_of(same))
-    altered = changed(made, send=lambda *given: made.rounds[0].send(*given))
+    altered = changed(built, send=lambda *given: built.rounds[0].send(*given))
     assert counting_first_releases(altered).has_lost_its_proof
     assert record.promised(with_ends(altered), problem()) == ()
 
 
 def test_new_releases_of_a_method_of_the_house_count_it_too() -> None:
     """The proof is still in its place, and what it says is no longer about these releases."""
-    made = mc.power_controlled(plan())
-    own = mine(made)
+    built = mc.power_controlled(plan())
+    own = mine(built)
     assert own.proof is not None
-    assert why_not_certified(own) == why_not_certified(made) == ""
-    expected = mu_of(made.releases[0])
+    assert why_not_certified(own) == why_not_certified(built) == ""
+    expected = mu_of(built.releases[0])
     for parts in (record.promised(own, problem()), record.claimed(own, problem()), with_ends(own).releases):
         np.testing.assert_allclose(mu_of(parts[0]), expected, rtol=1e-12)
     assert record.info(own, problem(), "own", (0,), "float32")["privacy"]["epsilon"] == pytest.approx(1.0, rel=1e-6)
@@ -125,16 +125,16 @@ def test_new_releases_of_a_method_of_the_house_count_it_too() -> None:
 @pytest.mark.slow
 def test_coins_of_ones_own_are_counted_beside_what_was_released_before() -> None:
     options = {"batch": 10, "sampling": "poisson"}
-    one, made = problem(**options), mc.power_controlled(plan(**options))
-    of_the_house, own = (record.ledger(each, one, (0,), "float32").variables for each in (made, mine(made)))
+    one, built = problem(**options), mc.power_controlled(plan(**options))
+    of_the_house, own = (record.ledger(each, one, (0,), "float32").variables for each in (built, mine(built)))
     for name in ("promised_mu", "promised_epsilon", "promised_best_guess"):
         np.testing.assert_allclose(own[name].values, of_the_house[name].values, rtol=1e-9)
 
 
 def test_an_audit_tries_to_refute_the_same_number() -> None:
-    made = gossip().make(setup())
+    built = gossip().make(setup())
     for node in range(4):
-        (promise,) = promises_to(made, record.claimed(made, problem()), node, 1.0)
+        (promise,) = promises_to(built, record.claimed(built, problem()), node, 1.0)
         assert promise.mu == pytest.approx(MU, rel=1e-9)
         assert promise.epsilon == pytest.approx(1.0, rel=1e-9)
 
@@ -150,8 +150,8 @@ def test_an_audit_beside_coins_holds_it_against_the_same_epsilon() -> None:
 
 
 def test_noise_that_does_not_add_up_with_it_is_refused_before_a_run() -> None:
-    made = gossip().make(setup())
-    own = made._replace(releases=tuple(part._replace(law=LAPLACE) for part in made.releases))
+    built = gossip().make(setup())
+    own = built._replace(releases=tuple(part._replace(law=LAPLACE) for part in built.releases))
     for refused in (lambda: with_ends(own), lambda: mc.run(own, problem())):
         with pytest.raises(mc.Error, match="laplace noise hides training") as raised:
             refused()
@@ -160,6 +160,6 @@ def test_noise_that_does_not_add_up_with_it_is_refused_before_a_run() -> None:
 
 def test_without_shares_nothing_is_added() -> None:
     network, one = asymmetric_network(3, 4), mc.Quadratic.random(4, 3, clip=1.0)
-    made = gossip().make(mc.Setup(network=network, problem=one, budget=mc.Budget(epsilon=1.0), schedule=schedule()))
-    assert counting_first_releases(made).releases == made.releases
-    assert mc.certify(mc.run(made, one), methods=[gossip()]).verdict == "kept"
+    built = gossip().make(mc.Setup(network=network, problem=one, budget=mc.Budget(epsilon=1.0), schedule=schedule()))
+    assert counting_first_releases(built).releases == built.releases
+    assert mc.certify(mc.run(built, one), methods=[gossip()]).verdict == "kept"

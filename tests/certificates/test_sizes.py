@@ -105,7 +105,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def made(place: Path, method: str, sampling: str = "poisson", privacy: str = "") -> Result:
+def created(place: Path, method: str, sampling: str = "poisson", privacy: str = "") -> Result:
     (place / "my.toml").write_text(FILE.format(method=method, sampling=sampling, privacy=privacy))
     experiment = mc.load(place / "my.toml")
     built = experiment.build(place)
@@ -115,7 +115,7 @@ def made(place: Path, method: str, sampling: str = "poisson", privacy: str = "")
 @pytest.fixture(scope="module")
 def runs(place: Path) -> dict[str, Result]:
     """One method that counts on coins, and one that does not: its account asks for no sizes."""
-    return {method: made(place, method) for method in ("power-controlled", "decor")}
+    return {method: created(place, method) for method in ("power-controlled", "decor")}
 
 
 def of_every_node(value: float) -> Edit:
@@ -202,7 +202,7 @@ def test_coins_without_a_batch_lead_to_no_plan(runs: dict[str, Result]) -> None:
 
 @pytest.mark.parametrize("what", ["no sizes", "of other nodes", "half a record", "none"])
 def test_releases_before_training_rest_on_sizes_of_the_same_kind(place: Path, what: str) -> None:
-    run = made(place, "power-controlled", "fixed", "centring = 0.02\nwhitening = 0.1")
+    run = created(place, "power-controlled", "fixed", "centring = 0.02\nwhitening = 0.1")
     assert certify(run, rebuild=Rebuilder(Path("/nowhere"))).verdict == "kept"
     with pytest.raises(Altered, match="records_per_node"):
         certify(with_ledger(run, NONSENSE[what](run.ledger)))

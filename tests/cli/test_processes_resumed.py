@@ -26,11 +26,11 @@ import murmurcast as mc
 from murmurcast.runs import run
 
 run.seed_groups = lambda *_: (1, 1)
-made = run.train.program
+program_of = run.train.program
 
 def program(algorithm, problem, seeds, dtype):
     pathlib.Path(f"begun-{seeds[0]}").touch()
-    return made(algorithm, problem, seeds, dtype)
+    return program_of(algorithm, problem, seeds, dtype)
 
 run.train.program = program
 
@@ -124,7 +124,7 @@ def test_a_step_of_slurm_trains_together_and_listens_to_this_machine_only(place:
     ]
     addresses: set[str] = set()
     while any(process.poll() is None for process in started):
-        addresses |= listening_at(61440 + os.getpid() % 4096)
+        addresses |= listening_at(61440 + 31 * os.getpid() % 4096)
     said = [process.communicate() for process in started]
     assert [process.returncode for process in started] == [0, 0], said
     assert addresses == {"0000000000000000FFFF00000100007F"}  # 127.0.0.1, as IPv6 writes it

@@ -136,10 +136,12 @@ def published(built: Algorithm, problem: Problem) -> FloatArray:
 
 
 @pytest.mark.slow
-def test_neither_blocks_nor_threads_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("spacious_bytes", [0, 2**20])
+def test_neither_blocks_nor_threads_change_a_bit(spacious_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = digits(batch=8)
     built = algorithm(problem)
     in_blocks(monkeypatch, 12_000)
+    monkeypatch.setattr(large, "_SPACIOUS_BYTES", spacious_bytes)
     expected = published(built, problem)
     monkeypatch.setattr(_threads, "cores", lambda: 1)
     for block_bytes in (25_000, 10**9):

@@ -1,10 +1,13 @@
 """Which of several processes one is: by options, by srun or mpirun, or none of several."""
 
+import re
 import socket
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from murmurcast.engine import membership
 from murmurcast.engine.membership import Membership, by_hand, by_launcher, is_known_as_itself_only, join
 from murmurcast.errors import Error
 
@@ -47,7 +50,7 @@ def test_time_to_connect_is_at_least_a_second() -> None:
         (
             {"SLURM_NTASKS": "4", "SLURM_PROCID": "3", "SLURM_JOB_ID": "7", "SLURM_LOCALID": "1"}
             | {"SLURM_STEP_NODELIST": "n[1-2]"},
-            Membership("n1:61447", 3, None, "slurm", 7),
+            Membership("n1:61657", 3, None, "slurm", 7),
         ),
         ({"OMPI_COMM_WORLD_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0"}, None),
         ({"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}, Membership(None, 1, None, "mpi4py", 7)),
@@ -61,11 +64,11 @@ def test_launchers_are_known_by_what_they_set(environment: dict[str, str], expec
 @pytest.mark.parametrize(
     ("machines", "step", "address"),
     [
-        ("n7", None, "n7:61450"),
-        ("n7,m2", "0", "n7:61450"),
-        ("rack-a[003-005,009],m2", "2", "rack-a003:61452"),
-        ("n[11]-ib,m2", "extern", "n11-ib:61450"),
-        ("127.0.0.1", "4094", "127.0.0.1:61448"),
+        ("n7", None, "n7:61750"),
+        ("n7,m2", "0", "n7:61750"),
+        ("rack-a[003-005,009],m2", "2", "rack-a003:61752"),
+        ("n[11]-ib,m2", "extern", "n11-ib:61750"),
+        ("127.0.0.1", "4094", "127.0.0.1:61748"),
     ],
 )
 def test_a_step_of_slurm_meets_at_its_first_machine(machines: str, step: str | None, address: str) -> None:
@@ -74,6 +77,45 @@ def test_a_step_of_slurm_meets_at_its_first_machine(machines: str, step: str | N
     member = by_launcher(environment)
     assert member is not None
     assert member.coordinator == address
+    chosen = by_launcher(environment | {"JAX_COORDINATOR_PORT": "29400"})
+    assert chosen is not None
+    assert chosen.coordinator == address.partition(":")[0] + ":29400"
+
+
+class World:
+    """Stands in for all processes of mpirun, of which this is one."""
+
+    def __init__(self, rank: int, said: str) -> None:
+        self.rank, self.said = rank, said
+
+    def Get_rank(self) -> int:  # noqa: N802 - so it is called
+        return self.rank
+
+    def bcast(self, words: str, root: int) -> str:
+        return words if self.rank == root else self.said
+
+
+@pytest.mark.parametrize(
+    ("rank", "own", "address"), [(0, "192.0.2.1", r"192\.0\.2\.1:\d+"), (1, None, "192.0.2.9:4000")]
+)
+def test_under_mpirun_the_first_process_says_where(
+    rank: int, own: str | None, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_up(name: str) -> str:
+        if own is None:
+            raise socket.gaierror(name)
+        return own
+
+    monkeypatch.setattr(socket, "gethostbyname", look_up)
+    monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(MPI=SimpleNamespace(COMM_WORLD=World(rank, address))))
+    assert re.fullmatch(address, membership._address_over_mpi())
+
+
+def test_a_first_machine_without_an_address_is_said_by_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(MPI=SimpleNamespace(COMM_WORLD=World(1, ""))))
+    with pytest.raises(Error, match="leads nowhere") as raised:
+        membership._address_over_mpi()
+    assert "/etc/hosts" in raised.value.hint
 
 
 def test_mpirun_needs_mpi4py(monkeypatch: pytest.MonkeyPatch) -> None:

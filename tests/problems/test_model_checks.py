@@ -17,6 +17,7 @@ from jax.sharding import PartitionSpec as Spec
 
 import murmurcast as mc
 from murmurcast.problems.base import Data
+from murmurcast.problems.model_checks import CheckedGradient
 from murmurcast.problems.per_example import Example
 from tests.problems.one_by_one import node_data
 
@@ -278,3 +279,21 @@ def test_a_model_is_a_module_or_functions() -> None:
     refused("labels, not for squared-error", "cross-entropy", module=module, initialise=None, loss="squared-error")
     refused("predicts them already", "leave", module=module, initialise=None, loss="cross-entropy", predict=loss)
     refused("cannot be evaluated", "one example", module=mc.modules.mlp(9, 10), initialise=None, loss="cross-entropy")
+
+
+def test_what_others_are_computing_is_no_constant() -> None:
+    """A loss that reaches for the examples of a block, which the engine is just tracing."""
+    reached: list[Any] = []
+
+    def sly(parameters: Any, example: Any) -> jax.Array:
+        return loss(parameters, example) + sum(jnp.sum(one) for one in reached)
+
+    gradient = CheckedGradient(sly)
+    parameters, example = {"out": jnp.ones((10, 64))}, Example(jnp.ones(64), jnp.int32(3))
+
+    def engine(block: jax.Array) -> Any:
+        reached.append(block)
+        return gradient(parameters, example)
+
+    with pytest.raises(mc.Error, match="takes in what others compute"):
+        jax.make_jaxpr(engine)(jnp.ones(3))

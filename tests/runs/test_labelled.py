@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import murmurcast as mc
-from murmurcast.runs.labelled import Labelled, Variable, from_xarray
+from murmurcast.runs.labelled import Labelled, Variable, frame, from_xarray
 from tests.algorithms.networks import NODES, two_way
 
 
@@ -53,3 +53,16 @@ def test_a_real_run_goes_through_unchanged() -> None:
     for dataset in (ran.metrics, ran.ledger):
         written = xr.load_dataset(io.BytesIO(from_xarray(dataset).to_netcdf()), engine="h5netcdf")
         xr.testing.assert_identical(written, dataset)
+
+
+def test_of_many_nodes_one_that_diverged_leaves_no_mean() -> None:
+    """Means over nodes stand where there are two kinds of them: of all, and of a sample."""
+    values = np.arange(6.0).reshape(1, 2, 3)
+    values[0, 1, 2] = np.nan
+    axes = {"seed": [0], "epoch": [1, 2], "node": [4, 5, 9], "sender": [0, 1]}
+    data = xr.Dataset({"own_loss": (("seed", "epoch", "node"), values)}, axes)
+    data["sent_power"] = (("seed", "epoch", "sender"), np.ones((1, 2, 2)))
+    assert frame(data)["own_loss"].isna().tolist() == [False, True]
+    first, second = from_xarray(data).to_csv().decode().splitlines()[1:]
+    assert first.split(",")[2] == "1.0"
+    assert second.split(",")[2] == ""

@@ -200,7 +200,8 @@ class Algorithm(NamedTuple):
         settings: The options it was made with, for the ledger.
         init: A node's first state.
         releases: What a run releases, one for every adversary that anything is promised against, the strongest first;
-            () promises nothing. Of training: what nodes release before it is added to all of them.
+            () promises nothing. Of a method that answers for itself, of training alone: what nodes release before it is
+            added wherever it is run.
         proof: What `releases` was proved for, of the methods here; None for a method that answers for itself.
     """
 

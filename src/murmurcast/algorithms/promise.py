@@ -10,6 +10,7 @@ from murmurcast.privacy.conversion import mu_of
 from murmurcast.privacy.releases import Releases
 from murmurcast.problems.trust import Clipped, why_not_bounded
 
+OF_A_PROMISE = "promised_mu_against_"
 _ROUNDING = 1e-9  # relative: two ways of adding up the same terms
 
 
@@ -26,6 +27,11 @@ def why_nothing(algorithm: Algorithm, problem: Clipped) -> str:
     if not any(part.ratio.any() for part in algorithm.releases):
         return ""
     return why_not_bounded(problem, algorithm.setup.budget.unit)
+
+
+def promise_to(part: Releases) -> str:
+    """What a ledger calls the mu that is promised against a weaker adversary."""
+    return f"{OF_A_PROMISE}{part.against.replace(' ', '_')}"
 
 
 def in_words(part: Releases, unit: str) -> tuple[str, str]:

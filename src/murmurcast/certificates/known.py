@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.method import Method
+from murmurcast.algorithms.promise import OF_A_PROMISE, promise_to
 from murmurcast.certificates.ledger import Ledger, refuse, said, same
 from murmurcast.data.assumptions import DataFacts
 from murmurcast.privacy.first_releases import STATISTICS
@@ -32,7 +33,6 @@ VARIABLES = frozenset(
         *("records_per_node", *(f"{name}_noise" for name in STATISTICS)),
     )
 )
-OF_A_PROMISE = "promised_mu_against_"
 ATTRIBUTES_OF_A_ROUND = ("channel", "draws", "gains_at", "radio", "slots", "air_seconds", "hops", "bits")
 VARIABLES_OF_A_ROUND = ("sender", "receiver", "gain", "receiver_noise", "joules")
 TABLES_OF_A_ROUND = ("sending_", "receiving_")  # which of them a method has, its account says
@@ -93,11 +93,6 @@ def require_promises(ledger: Ledger, releases: tuple[Releases, ...]) -> None:
             ledger.refuse(f"has {name[:60]}, and its releases promise no such thing")
     if releases and ledger.says("why_nothing"):
         ledger.refuse("promises something, and says why nothing is promised")
-
-
-def promise_to(part: Releases) -> str:
-    """What a ledger calls the mu that is promised against a weaker adversary."""
-    return f"{OF_A_PROMISE}{part.against.replace(' ', '_')}"
 
 
 def _beside_nothing(ledger: Ledger) -> set[str]:

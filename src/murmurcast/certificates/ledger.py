@@ -17,7 +17,7 @@ from murmurcast.algorithms.tables import row_of
 from murmurcast.errors import Altered, Error
 from murmurcast.privacy import settings_chosen
 from murmurcast.privacy.conversion import NoiseSource
-from murmurcast.problems.sampling import MOST_RECORDS
+from murmurcast.problems.sampling import MAX_RECORDS
 from murmurcast.runs.result import Result
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ class Ledger(NamedTuple):
     def records_per_node(self) -> "NDArray[np.int64]":
         """[nodes] how many records every node has, as coins and releases before training rest on it."""
         sizes = self.per_node("records_per_node")
-        if not ((sizes >= 1) & (sizes <= MOST_RECORDS) & (sizes == np.floor(sizes))).all():
-            self.refuse(f"has a number of records_per_node that is not a whole one from 1 to {MOST_RECORDS}")
+        if not ((sizes >= 1) & (sizes <= MAX_RECORDS) & (sizes == np.floor(sizes))).all():
+            self.refuse(f"has a number of records_per_node that is not a whole one from 1 to {MAX_RECORDS}")
         return sizes.astype(np.int64)
 
     def per_epoch(self, name: str) -> FloatArray:

@@ -16,9 +16,9 @@ from murmurcast.algorithms import registry
 from murmurcast.algorithms.account import TOLERANCE, records_per_person
 from murmurcast.algorithms.data_account import mu_before
 from murmurcast.algorithms.method import Method
-from murmurcast.algorithms.promise import in_words
+from murmurcast.algorithms.promise import in_words, promise_to
 from murmurcast.certificates.data import assumed_of_data
-from murmurcast.certificates.known import promise_to, require_coins_unseen, require_known, require_promises
+from murmurcast.certificates.known import require_coins_unseen, require_known, require_promises
 from murmurcast.certificates.ledger import LARGEST_NUMBER, Ledger, refuse, said
 from murmurcast.certificates.power import power_sent, require_noise_sent, require_silence
 from murmurcast.certificates.radio import is_over_radio, require_radio
@@ -256,7 +256,11 @@ def _require_quoted(run: Result, ledger: Ledger, releases: tuple[Releases, ...])
     if against != expected_against:
         refuse(ledger.run, f'run.json says "against {against}", and what was sent is hidden from {expected_against}')
     unit = unit_in_words(ledger.text("unit"), records_per_person(ledger))
-    words = dict(zip(("basis", "caveat"), in_words(releases[0], unit), strict=True)) if releases else {"caveat": ""}
+    words = {"caveat": ""}
+    if releases:
+        words = dict(zip(("basis", "caveat"), in_words(releases[0], unit), strict=True))
+    elif ledger.says("why_nothing"):
+        words |= {"basis": f"{ledger.text('why_nothing')}: nothing is promised"}
     for key, expected_words in words.items():
         if said(run, "privacy", key) != expected_words:
             refuse(ledger.run, f'its {key} is not "{expected_words}" in run.json, as what was sent makes it')

@@ -2,8 +2,9 @@
 
 All models of a network lie in one array for each leaf of the state. In every round nodes send, hear and update in turn,
 each phase over all nodes before the next begins: what is sent is written where the update reads nothing more, and so is
-what is heard, so that Algorithm 1 needs room for two models of every node, and no more. The numbers are the same to the
-bit however many threads and processes there are.
+what is heard, so that Algorithm 1 needs room for two models of every node, and no more. Where models are small, signals
+have room of their own, which is quicker. The numbers are the same to the bit however many threads and processes there
+are.
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ FEWEST_NODES = 256  # from which on a sparse network goes in blocks
 _BLOCKS_TOGETHER = 4  # as many, or a multiple: no core waits long for the last one
 _MAX_SHARE_OF_PAIRS = 0.2  # that are links: from there on a matrix product is quicker
 _BLOCK_BYTES = 4 * 2**20  # of one block's models, or of its lists of neighbours where these are longer
-_SPACIOUS_BYTES = 256 * 2**20  # of all models: up to here signals have room of their own
+_SPACIOUS_BYTES = 256 * 2**20  # of all models of one seed: up to here signals have room of their own
 _BYTES_PER_LINK = 8  # in such a list
 
 
@@ -67,7 +68,7 @@ class _Run(NamedTuple):
         numbering: Who is where.
         team: Who trains together.
         state: Rows of every leaf, as buffers.
-        spare: Rows for signals, where some round finds no room for them in the state.
+        spare: Rows for signals, where some round finds no room for them in the state, or takes none.
     """
 
     phases: tuple[Phases, ...]
@@ -191,7 +192,7 @@ def _nodes_per_block(problem: Problem, seeds: int, dtype: "np.dtype[Any]") -> in
     """The same whatever the number of processes, so that all of them run the same programs."""
     fit = max(2, _BLOCK_BYTES // (problem.dim * seeds * dtype.itemsize))
     rows_of_blocks = -(-problem.nodes // (_BLOCKS_TOGETHER * fit))
-    return max(2, -(-problem.nodes // (_BLOCKS_TOGETHER * rows_of_blocks)))  # nearly no filling, all cores busy
+    return max(2, -(-problem.nodes // (_BLOCKS_TOGETHER * rows_of_blocks)))  # nearly no filling
 
 
 def _pieces(

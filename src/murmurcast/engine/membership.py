@@ -5,6 +5,7 @@ other, and all connect to it. Under SLURM the address follows from the environme
 tells the others.
 """
 
+import contextlib
 import ipaddress
 import os
 import re
@@ -85,19 +86,24 @@ def _first_of_step(environment: Mapping[str, str]) -> str:
     """The first machine of "n[01-03,07]-a,m5", and a port that follows from the job and its step."""
     match = re.match(r"([^\[,]*)(?:\[(\w+)[^\]]*\]([^,]*))?", environment["SLURM_STEP_NODELIST"])
     host = "".join(part or "" for part in match.groups()) if match else ""
-    step = environment.get("SLURM_STEP_ID", "0")
-    numbers = [int(word) for word in (environment["SLURM_JOB_ID"], step) if word.isdecimal()]
-    return f"{host}:{_FIRST_PORT + sum(numbers) % (2**16 - _FIRST_PORT)}"
+    job, step = (environment.get(f"SLURM_{name}_ID", "0") for name in ("JOB", "STEP"))
+    number = 31 * int(job if job.isdecimal() else 0) + int(step if step.isdecimal() else 0)  # of neighbours far apart
+    return f"{host}:{environment.get('JAX_COORDINATOR_PORT', _FIRST_PORT + number % (2**16 - _FIRST_PORT))}"
 
 
-def _told_by_mpi() -> str:
+def _address_over_mpi() -> str:
     """The first process's address, as its machine's name leads to it, with a port that is free there."""
     from mpi4py import MPI
 
-    with socket.socket() as listening:
-        listening.bind(("", 0))
-        address = f"{socket.gethostbyname(socket.gethostname())}:{listening.getsockname()[1]}"
-    return str(MPI.COMM_WORLD.bcast(address, root=0))
+    address, world = "", MPI.COMM_WORLD
+    if world.Get_rank() == 0:
+        with contextlib.suppress(OSError), socket.socket() as listening:
+            listening.bind(("", 0))
+            address = f"{socket.gethostbyname(socket.gethostname())}:{listening.getsockname()[1]}"
+    address = str(world.bcast(address, root=0))
+    if not address:
+        raise Error("the name of the first process's machine leads nowhere", hint="give it an address in /etc/hosts")
+    return address
 
 
 def require_nodes(processes: int, nodes: int) -> None:
@@ -118,11 +124,12 @@ def join(member: Membership) -> None:
     if member.size == 1:
         return
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    address = _told_by_mpi() if member.coordinator is None else member.coordinator
+    if member.coordinator is None:
+        member = member._replace(coordinator=_address_over_mpi())
     given: dict[str, Any] = {
-        "coordinator_address": address,
+        "coordinator_address": member.coordinator,
         # Not on all interfaces: nothing asks who connects.
-        "coordinator_bind_address": os.environ.get("JAX_COORDINATOR_BIND_ADDRESS", address),
+        "coordinator_bind_address": os.environ.get("JAX_COORDINATOR_BIND_ADDRESS", member.coordinator),
         "cluster_detection_method": member.launcher or "deactivate",
     }
     if member.launcher is None:
@@ -157,7 +164,7 @@ def is_known_as_itself_only(coordinator: str | None) -> bool:
 
 
 def _not_met(member: Membership, words: str) -> Error:
-    where = "the other processes" if member.coordinator is None else member.coordinator
+    where = member.coordinator
     if re.search("ALREADY_EXISTS|ABORTED|already|incarnation", words):
         return Error(
             f"there is a process {member.rank} already at {where}", hint="give every process a --process-id of its own"
@@ -165,7 +172,8 @@ def _not_met(member: Membership, words: str) -> Error:
     if "DEADLINE" in words or "UNAVAILABLE" in words:
         return Error(
             f"process {member.rank} did not meet the others at {where} within {member.within} s",
-            hint="start all of them, process 0 at that address; --connect-within SECONDS waits longer",
+            hint="start all of them, process 0 at that address, which its machine's name must lead to for all (not to "
+            "127.0.1.1, as many an /etc/hosts has it); --connect-within SECONDS waits longer",
         )
     return Error(
         f"the processes did not come together at {where}: {' '.join(words.split())[:160]}",

@@ -23,7 +23,7 @@ from murmurcast.problems.sampling import Sampling, SamplingRule, joined, samplin
 MAX_BYTES = 16 * 2**30  # bytes
 MAX_BATCH = 2**16 - 1
 _ROWS_AT_ONCE = 4096
-_LARGEST_ORDERED = 2**29  # bytes of features
+_MAX_ORDERED_BYTES = 2**29  # of features
 LARGEST_VALUE = 1e12  # in the data: products of a few of them stay within float32
 
 
@@ -230,7 +230,7 @@ class OnExamples(ABC):
         in_turn = np.concatenate([self.data.rows[node] for node in nodes])
         used = np.unique(in_turn)
         # A node's own side by side, which is quicker, where nobody holds copies and another order takes little room.
-        order = in_turn if len(in_turn) == len(used) and data.features.nbytes <= _LARGEST_ORDERED else used
+        order = in_turn if len(in_turn) == len(used) and data.features.nbytes <= _MAX_ORDERED_BYTES else used
         everything = np.array_equal(order, np.arange(len(data.features)))  # then nothing is copied
         features, targets = (part if everything else part[order] for part in (data.features, data.targets))
         parts = np.array_split(features, -(-len(features) // _ROWS_AT_ONCE))  # not all in float64 at once

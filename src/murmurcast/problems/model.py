@@ -115,6 +115,11 @@ class Model(OnExamples):
         return CheckedGradient(self._loss)
 
     @property
+    def constants_of_loss(self) -> tuple[Any, ...]:
+        """What the loss holds besides its parameters, such as frozen layers: a run that goes on must have the same."""
+        return self._gradient.constants
+
+    @property
     def _dense(self) -> DenseStack | None:
         """The stack whose examples are clipped in closed form; a class derived from it may do anything in its place."""
         return self.module if isinstance(self.loss, str) and type(self.module) is DenseStack else None

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 
 from murmurcast import _check
@@ -56,6 +57,11 @@ class CheckedGradient:
         """A tree as that of the parameters."""
         slopes = jaxpr_as_fun(self.program(parameters, example))(*jax.tree.leaves((parameters, example)))
         return jax.tree.unflatten(jax.tree.structure(parameters), slopes)
+
+    @property
+    def constants(self) -> tuple[Any, ...]:
+        """Of the program that was checked first, when the model was made."""
+        return tuple(constants(next(iter(self._programs.values())))) if self._programs else ()
 
     def program(self, parameters: Parameters, example: Example) -> ClosedJaxpr:
         """What runs for arguments of these shapes and types; traced and checked where they are the first of theirs."""
@@ -186,6 +192,8 @@ def _checked_program(what: str, function: Any, *arguments: Any) -> ClosedJaxpr:
     # Whatever it is called: the examples of a block go through the rule that its author wrote for many.
     reasons += [(name, "has a batching rule of its own") for name in sorted(map(str, used - known))]
     reasons += [(name, "has a side effect") for name in sorted(type(effect).__name__ for effect in program.effects)]
+    # JAX takes what another trace is about to compute, such as a block of examples, for a constant.
+    reasons += [("a tracer", "takes in what others compute") for one in constants(program) if isinstance(one, Tracer)]
     for name, words in reasons:
         raise Error(
             f"the {what} {words} ({name}), where examples could be seen, one by one or together",
@@ -211,6 +219,18 @@ def _primitives_of_jax() -> set[Primitive]:
     """All operations that JAX brings; a library's or a user's own is none of them, even under the same name."""
     modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == "jax"]
     return {one for module in modules for one in vars(module).values() if isinstance(one, Primitive)}
+
+
+def constants(program: ClosedJaxpr) -> list[Any]:
+    """All that a program holds besides its operations, inner programs included."""
+    inner = [
+        part for equation in _equations(program.jaxpr) for part in jax.tree.leaves(equation.params, is_leaf=_closed)
+    ]
+    return [one for part in (program, *filter(_closed, inner)) for one in part.consts]
+
+
+def _closed(part: Any) -> bool:
+    return isinstance(part, ClosedJaxpr)
 
 
 def primitives(program: ClosedJaxpr) -> set[Primitive]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import jax
 
 SamplingRule = Literal["fixed", "poisson"]
-MOST_RECORDS = 2**31 - 1  # of a node: beyond, binomial tails are not known
+MAX_RECORDS = 2**31 - 1  # of a node: beyond, binomial tails are not known
 _OVERFLOW = 2.0**-64  # of one epoch of one node, at most
 
 
@@ -56,8 +56,8 @@ def sampling(batch: int, sizes: NDArray[np.int64]) -> Sampling:
     least, most = int(distinct[0]), int(distinct[-1])
     if not 1 <= batch <= least:
         raise Error(f"batch is {batch}, and a node has {least} records", hint=f"set batch from 1 to {least}")
-    if most > MOST_RECORDS:
-        raise Error(f"a node has {most} records", hint=f"share the data out so that none has over {MOST_RECORDS}")
+    if most > MAX_RECORDS:
+        raise Error(f"a node has {most} records", hint=f"share the data out so that none has over {MAX_RECORDS}")
 
     def hardly_overflows(room: int) -> bool:
         return bool(np.max(bdtrc(np.minimum(room, distinct), distinct, batch / distinct)) <= _OVERFLOW)

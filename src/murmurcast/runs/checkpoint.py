@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from murmurcast import _check, _files, _npz
@@ -57,6 +58,9 @@ def digest(algorithm: Algorithm, problem: Problem, *settings: object) -> str:
     parts = (problem.test_data(), tables, links, setup.network.power)
     for leaf in jax.tree.leaves(parts):
         state.update(np.ascontiguousarray(leaf).data)
+    for constant in getattr(problem, "constants_of_loss", ()):  # keys of JAX are no numbers as they are
+        is_key = jnp.issubdtype(getattr(constant, "dtype", np.float64), jax.dtypes.prng_key)
+        state.update(np.asarray(jax.random.key_data(constant) if is_key else constant).tobytes())
     return state.hexdigest()
 
 

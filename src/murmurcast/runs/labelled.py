@@ -74,7 +74,7 @@ class Labelled(NamedTuple):
         """One line for every combination of labels; where that would be too many to read, means over nodes."""
         nodes = [axis for axis in self.sizes if axis not in ("seed", "epoch")]
         few = math.prod(self.sizes.values()) <= MAX_TABLE_LINES and len(nodes) < 2
-        shown = self if few else from_xarray(self.to_xarray().mean(nodes))
+        shown = self if few else from_xarray(self.to_xarray().mean(nodes, skipna=False))
         columns = [shown._column(Variable((name,), shown.coordinates[name])) for name in shown.sizes]
         columns += [shown._column(variable) for variable in shown.variables.values()]
         text = io.StringIO()
@@ -106,5 +106,5 @@ def frame(dataset: "xr.Dataset") -> "pd.DataFrame":
     """A row for every combination of labels; where that would be too many to read, means over nodes."""
     nodes = [axis for axis in dataset.sizes if axis not in ("seed", "epoch")]
     few = math.prod(dataset.sizes.values()) <= MAX_TABLE_LINES and len(nodes) < 2
-    shown = dataset if few else dataset.mean(nodes)
+    shown = dataset if few else dataset.mean(nodes, skipna=False)
     return shown.to_dataframe([axis for axis in ("seed", "epoch", *nodes) if axis in shown.sizes]).reset_index()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from murmurcast._check import FloatArray
 from murmurcast.algorithms import registry
 from murmurcast.algorithms.base import Algorithm, Round, counting_first_releases
-from murmurcast.algorithms.promise import in_words
+from murmurcast.algorithms.promise import in_words, promise_to
 from murmurcast.algorithms.promise import why_nothing as why_nothing
 from murmurcast.algorithms.side_vectors import setup_uses
 from murmurcast.data.assumptions import assumptions
@@ -122,7 +122,7 @@ def ledger(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], preci
         by_node["promised_epsilon"] = epsilon_of(parts[0], setup.budget.delta)
         by_node["promised_best_guess"] = of_releases(parts[0], setup.budget.delta)
     for part in parts[1:]:
-        by_node[f"promised_mu_against_{part.against.replace(' ', '_')}"] = mu_of(part)
+        by_node[promise_to(part)] = mu_of(part)
     if problem.examples_per_node is not None:
         by_node["examples_per_node"] = problem.examples_per_node
     first, joining = first_releases(getattr(problem, "data", None)), sampling(getattr(problem, "sampled", None))

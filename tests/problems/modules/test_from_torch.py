@@ -93,6 +93,17 @@ def test_frozen_parameters_are_constants() -> None:
         np.testing.assert_allclose(alone[name], expected[name], rtol=1e-5, atol=1e-7)
 
 
+def test_frozen_convolutions_run_in_the_precision_of_the_run() -> None:
+    images = nn.Sequential(nn.Unflatten(1, (1, 8, 8)), nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(72, 10))
+    images[1].weight.requires_grad_(False)
+    problem = problem_of(images)
+    with jax.enable_x64(True):
+        point = jnp.asarray(problem.start(jax.random.key(0)), jnp.float64)
+        features, target = jnp.asarray(problem.data.dataset.features[0], jnp.float64), jnp.int32(3)
+        slopes = problem._gradient(problem.parameters(point), Example(features, target))
+    assert {leaf.dtype for leaf in jax.tree.leaves(slopes)} == {jnp.dtype("float64")}
+
+
 def test_it_begins_at_its_weights_and_gives_them_back() -> None:
     module = network(nn.Tanh())
     problem = problem_of(module)

@@ -37,7 +37,9 @@ def from_torch(module: Any, features: jax.Array) -> Converted:
         return {name: jnp.asarray(value) for name, value in weights.items()}
 
     def apply_to_all(parameters: Parameters, rows: jax.Array) -> jax.Array:
-        return call(parameters | kept, (rows,))
+        # In the precision of the run, as parameters are.
+        constant = {name: one.astype(rows.dtype) if _is_real(one) else one for name, one in kept.items()}
+        return call(parameters | constant, (rows,))
 
     def apply(parameters: Parameters, one: jax.Array) -> jax.Array:
         return apply_to_all(parameters, one[None])[0]
@@ -83,6 +85,10 @@ def _parameters(module: Any) -> tuple[list[tuple[str, Any]], list[tuple[str, Any
             hint="leave requires_grad at True for those to be trained",
         )
     return trained, [(name, value) for name, value in everything if not value.requires_grad]
+
+
+def _is_real(array: jax.Array) -> bool:
+    return bool(jnp.issubdtype(array.dtype, jnp.floating))
 
 
 def _copied(module: Any) -> Any:
