@@ -155,7 +155,7 @@ def test_with_room_to_spare_nodes_hear_while_they_update(monkeypatch: pytest.Mon
     in_blocks(monkeypatch, 12_000)
     expected = mc.run(built, problem, seeds=(0, 5), precision="float64")
     monkeypatch.setattr(large, "_SPACIOUS_BYTES", 2**20)
-    assert large.copies_of_models(built, problem, np.float64) == 3
+    assert large.copies_of_models(built, problem, np.float64) == 5
     same_run(mc.run(built, problem, seeds=(0, 5), precision="float64"), expected, 1e-13)
 
 

@@ -69,6 +69,7 @@ class _Run(NamedTuple):
         team: Who trains together.
         state: Rows of every leaf, as buffers.
         spare: Rows for signals, where some round finds no room for them in the state, or takes none.
+        spacious: Whether every block has its nodes' states to itself until somebody looks: nothing is then copied.
     """
 
     phases: tuple[Phases, ...]
@@ -79,6 +80,7 @@ class _Run(NamedTuple):
     team: Team
     state: Any
     spare: Buffer | None
+    spacious: bool
 
 
 def suits(algorithm: Algorithm, problem: Problem) -> bool:
@@ -113,7 +115,8 @@ def copies_of_models(algorithm: Algorithm, problem: Problem, dtype: DTypeLike) -
     with jax.enable_x64(np.dtype(dtype) == np.float64):
         leaves = jax.tree.leaves(check.first_state(algorithm, problem, dtype).state)
         uses = [_use(algorithm, number, problem, dtype) for number in range(len(algorithm.rounds))]
-    return len(leaves) + any(not use.has_room for use in uses)
+    copies = 2 if _is_spacious(problem, dtype) else 1  # the blocks', and those that others see
+    return copies * len(leaves) + any(not use.has_room for use in uses)
 
 
 def program(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtype: DTypeLike) -> Program:
@@ -128,10 +131,12 @@ def program(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtyp
     start = Carry(arrays, nothing, nothing.copy(), {name: nothing.copy() for name in fitting.info})
 
     def advance(given: Any, carry: Carry, first: np.int32, stop: np.int32) -> Carry:  # noqa: ARG001
+        states = _states(this)
         for epoch in range(int(first), int(stop)):
-            sent = [_round(this, number, carry.info, np.int32(epoch)) for number in range(len(this.phases))]
+            sent = [_round(this, states, number, carry.info, np.int32(epoch)) for number in range(len(this.phases))]
             energy = reduce(np.maximum, sent)
             carry = carry._replace(sent=energy, loudest=np.maximum(carry.loudest, energy))
+        _show(this, states)
         return carry
 
     seen = Observer(problem=problem, numbering=this.numbering, team=this.team, dtype=np.dtype(dtype))
@@ -162,11 +167,14 @@ def _run(algorithm: Algorithm, problem: Problem, seeds: tuple[int, ...], dtype: 
         tuple(phases(algorithm, number, problem, dtype) for number in rounds),
         uses,
         Fixed(jnp.asarray(noise.roots(seeds)), pool, jnp.asarray(node_numbering.row_of())),
-        tuple(_pieces(algorithm, node_numbering, holdings, _nodes_per_block(problem, len(seeds), dtype), dtype)),
+        tuple(
+            _pieces(algorithm, problem, node_numbering, holdings, _nodes_per_block(problem, len(seeds), dtype), dtype)
+        ),
         node_numbering,
         together,
         jax.tree.map(lambda leaf: buffers.buffer((*room, *leaf.shape), leaf.dtype), shapes),
         None if all(use.has_room for use in uses) else buffers.buffer((*room, *problem.shape), dtype),
+        _is_spacious(problem, dtype),
     )
 
 
@@ -196,7 +204,7 @@ def _nodes_per_block(problem: Problem, seeds: int, dtype: "np.dtype[Any]") -> in
 
 
 def _pieces(
-    algorithm: Algorithm, node_numbering: Numbering, holdings: Any, size: int, dtype: "np.dtype[Any]"
+    algorithm: Algorithm, problem: Problem, node_numbering: Numbering, holdings: Any, size: int, dtype: "np.dtype[Any]"
 ) -> Iterator[Piece]:
     pairs, others = draws.pairs(algorithm), len(node_numbering.own) - node_numbering.hubs
     widest = max(int(np.bincount(one.channel.gains.indices).max()) for one in algorithm.rounds)  # type: ignore[attr-defined]
@@ -205,7 +213,8 @@ def _pieces(
         for start in range(begin, end, rows):
             numbers = node_numbering.own[start : min(end, start + rows)]
             filled = np.pad(numbers, (0, rows - len(numbers)), mode="edge")
-            blocks = _blocks(algorithm, (start, filled), _of_nodes((holdings, pairs), filled, dtype), dtype)
+            first = 0 if _is_spacious(problem, dtype) else start
+            blocks = _blocks(algorithm, (start, first, filled), _of_nodes((holdings, pairs), filled, dtype), dtype)
             yield Piece(slice(start, start + len(numbers)), *blocks)
 
 
@@ -214,10 +223,10 @@ def _of_nodes(tree: Any, numbers: NDArray[Any], dtype: "np.dtype[Any]") -> Any:
 
 
 def _blocks(
-    algorithm: Algorithm, where: tuple[int, NDArray[Any]], data: tuple[Any, Any], dtype: "np.dtype[Any]"
+    algorithm: Algorithm, where: tuple[int, int, NDArray[Any]], data: tuple[Any, Any], dtype: "np.dtype[Any]"
 ) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
     """What some nodes send and receive with, round by round."""
-    start, numbers = where
+    start, first, numbers = where
 
     def of_tables(tables: Any) -> Any:
         return placed(jax.tree.map(lambda table: table if table.ndim == 1 else table[:, numbers], tables))
@@ -229,7 +238,7 @@ def _blocks(
         return jax.tree.map(lambda leaf: jnp.asarray(cast(leaf, dtype)), tree)
 
     lists = {one.channel: lists_of(one.channel) for one in algorithm.rounds}  # rounds may share a channel
-    common = Block(jnp.int32(start), jnp.asarray(numbers, np.int32), None, None, *data)
+    common = Block(jnp.int32(start), jnp.int32(first), jnp.asarray(numbers, np.int32), None, None, *data)
     return (
         tuple(common._replace(here=of_tables(one.sending)) for one in algorithm.rounds),
         tuple(common._replace(here=of_tables(one.receiving), lists=lists[one.channel]) for one in algorithm.rounds),
@@ -240,8 +249,11 @@ def _use(algorithm: Algorithm, number: int, problem: Problem, dtype: DTypeLike) 
     one, state = algorithm.rounds[number], check.first_state(algorithm, problem, dtype).state
     use = buffers.use_of_update(one, state, check.constants(one.receiving, dtype), problem.shape, dtype)
     # With room to spare nodes hear while they update: what they hear is then not written down and read again.
-    spacious = problem.nodes * problem.dim * np.dtype(dtype).itemsize <= _SPACIOUS_BYTES
-    return use._replace(free=()) if spacious else use
+    return use._replace(free=()) if _is_spacious(problem, dtype) else use
+
+
+def _is_spacious(problem: Problem, dtype: DTypeLike) -> bool:
+    return bool(problem.nodes * problem.dim * np.dtype(dtype).itemsize <= _SPACIOUS_BYTES)
 
 
 def _is_buffer(leaf: Any) -> bool:
@@ -277,16 +289,35 @@ def _begin(this: _Run, algorithm: Algorithm, problem: Problem, fitting: check.Fi
 
 def _compile(this: _Run) -> None:
     """Calls every phase once for every shape of lists and throws away what comes of it: training is timed alone."""
-    views = jax.tree.map(lambda one: one.view, this.state, is_leaf=_is_buffer)
-    model = views.own
+    model, states = this.state.own.view, _states(this)
     for number, (compiled, use) in enumerate(zip(this.phases, this.uses, strict=True)):
-        shapes = {str(jax.tree.map(np.shape, piece.receiving[number].lists)): piece for piece in this.pieces}
-        for piece in shapes.values():
-            sending, receiving, epoch = piece.sending[number], piece.receiving[number], np.int32(1)
-            compiled.send(sending, this.fixed, epoch, views)
+        shapes = {str(jax.tree.map(np.shape, one.receiving[number].lists)): at for at, one in enumerate(this.pieces)}
+        for at in shapes.values():
+            sending, receiving, epoch = this.pieces[at].sending[number], this.pieces[at].receiving[number], np.int32(1)
+            compiled.send(sending, this.fixed, epoch, states[at])
             if use.has_room:
                 compiled.hear(receiving, this.fixed, epoch, model)
-            compiled.update(receiving, this.fixed, epoch, views, model, model if use.has_room else None)
+            compiled.update(receiving, this.fixed, epoch, states[at], model, model if use.has_room else None)
+
+
+def _states(this: _Run) -> list[Any]:
+    """What phases read states from, piece by piece: all rows, or where there is room a piece's own as arrays of JAX."""
+    if not this.spacious:
+        return [jax.tree.map(lambda one: one.view, this.state, is_leaf=_is_buffer)] * len(this.pieces)
+
+    def of(piece: Piece) -> Any:
+        rows = np.minimum(piece.rows.start + np.arange(len(piece.sending[0].numbers)), piece.rows.stop - 1)
+        return jax.tree.map(lambda one: jnp.asarray(one.array[rows]), this.state, is_leaf=_is_buffer)
+
+    return list(map(of, this.pieces))
+
+
+def _show(this: _Run, states: list[Any]) -> None:
+    """Writes the states of pieces that have them to themselves where others look."""
+    arrays = [one.array for one in jax.tree.leaves(this.state, is_leaf=_is_buffer)]
+    for piece, state in zip(this.pieces, states, strict=True):
+        if this.spacious:
+            _write(piece, arrays, jax.tree.leaves(state))
 
 
 def _write(piece: Piece, to: list[NDArray[Any]], arrays: list[Any]) -> None:
@@ -294,32 +325,37 @@ def _write(piece: Piece, to: list[NDArray[Any]], arrays: list[Any]) -> None:
         rows[piece.rows] = np.asarray(values)[: piece.rows.stop - piece.rows.start]
 
 
-def _round(this: _Run, number: int, info: dict[str, NDArray[Any]], epoch: np.int32) -> NDArray[Any]:
+def _round(this: _Run, states: list[Any], number: int, info: dict[str, NDArray[Any]], epoch: np.int32) -> NDArray[Any]:
     """One round of all nodes, in place; [own rows, seeds] the energy they sent."""
     compiled, use, fixed = this.phases[number], this.uses[number], this.fixed
     leaves: list[Buffer] = jax.tree.leaves(this.state, is_leaf=_is_buffer)
-    views = jax.tree.map(lambda one: one.view, this.state, is_leaf=_is_buffer)
     said: Any = leaves[use.free[0]] if use.has_room else this.spare
     got: Any = leaves[use.free[1]] if use.has_room else None
     energy = np.zeros((len(this.numbering.own), len(fixed.roots)), this.state.own.array.dtype)
     changed = [place for place in range(len(leaves)) if place not in use.kept]
 
-    def send(piece: Piece) -> None:
-        _write(piece, [said.array, energy], list(compiled.send(piece.sending[number], fixed, epoch, views)))
+    def send(at: int) -> None:
+        piece = this.pieces[at]
+        _write(piece, [said.array, energy], list(compiled.send(piece.sending[number], fixed, epoch, states[at])))
 
-    def hear(piece: Piece) -> None:
+    def hear(at: int) -> None:
+        piece = this.pieces[at]
         _write(piece, [got.array], [compiled.hear(piece.receiving[number], fixed, epoch, said.view)])
 
-    def update(piece: Piece) -> None:
-        heard = None if got is None else got.view
-        state, left = compiled.update(piece.receiving[number], fixed, epoch, views, said.view, heard)
-        updated = jax.tree.leaves(state)
-        _write(piece, [leaves[place].array for place in changed], [updated[place] for place in changed])
+    def update(at: int) -> None:
+        piece, heard = this.pieces[at], None if got is None else got.view
+        state, left = compiled.update(piece.receiving[number], fixed, epoch, states[at], said.view, heard)
+        if this.spacious:
+            states[at] = jax.block_until_ready(state)  # signals are overwritten next
+        else:
+            updated = jax.tree.leaves(state)
+            _write(piece, [leaves[place].array for place in changed], [updated[place] for place in changed])
         _write(piece, [info[name] for name in left], list(left.values()))
 
-    over_cores(in_precision_of(energy, send), this.pieces)
+    pieces = range(len(this.pieces))
+    over_cores(in_precision_of(energy, send), pieces)
     this.team.exchange(this.numbering, said.array)
     if got is not None:
-        over_cores(in_precision_of(energy, hear), this.pieces)
-    over_cores(in_precision_of(energy, update), this.pieces)
+        over_cores(in_precision_of(energy, hear), pieces)
+    over_cores(in_precision_of(energy, update), pieces)
     return energy

@@ -23,6 +23,7 @@ class Block(NamedTuple):
 
     Attributes:
         start: The row of the first.
+        first: Its row in the states that phases are given, which may be those of the block alone.
         numbers: [nodes] their numbers.
         here: Their constants, [rows, nodes, ...] or [epochs].
         lists: Whom they hear, each leaf [nodes, ...].
@@ -31,6 +32,7 @@ class Block(NamedTuple):
     """
 
     start: Any
+    first: Any
     numbers: Any
     here: Any
     lists: Any
@@ -160,7 +162,9 @@ def phases(algorithm: Algorithm, number: int, problem: Problem, dtype: "np.dtype
 def _by_node(block: Block, epoch: Any) -> Block:
     """A block whose leaves are all [nodes, ...]: rows for its start, and the constants of this epoch."""
     nodes = len(block.numbers)
-    return block._replace(start=block.start + jnp.arange(nodes), here=node.constants_at(block.here, epoch, nodes))
+    places = jnp.arange(nodes)
+    here = node.constants_at(block.here, epoch, nodes)
+    return block._replace(start=block.start + places, first=block.first + places, here=here)
 
 
 def _row(rows: Any, place: Any) -> Any:
@@ -183,7 +187,7 @@ def _sending(algorithm: Algorithm, number: int, problem: Problem, dtype: "np.dty
             of_seeds: Any = jax.vmap(
                 lambda state, drawn: node.transmit(one, ours.here, state, drawn), in_axes=(0, axes)
             )
-            sent = of_seeds(_row(state, ours.start), values)
+            sent = of_seeds(_row(state, ours.first), values)
             return sent, one.channel.energy(sent)
 
         signals_and_energy: tuple[Any, Any] = jax.lax.map(of_node, _by_node(block, epoch))
@@ -223,7 +227,7 @@ def _updating(algorithm: Algorithm, number: int, problem: Problem, hear_one: Hea
                 return node.receive(one, ours.here, state, sent, got, local)
 
             by_seed = jax.vmap(of_seed, in_axes=(0, 0, 0, seeds_axis))
-            received = by_seed(keys, _row(state, ours.start), _row(said, ours.start), got)
+            received = by_seed(keys, _row(state, ours.first), _row(said, ours.start), got)
             return received.state, received.info
 
         states_and_info: tuple[Any, Any] = jax.lax.map(of_node, _by_node(block, epoch))
