@@ -307,7 +307,10 @@ def _states(this: _Run) -> list[Any]:
 
     def of(piece: Piece) -> Any:
         rows = np.minimum(piece.rows.start + np.arange(len(piece.sending[0].numbers)), piece.rows.stop - 1)
-        return jax.tree.map(lambda one: jnp.asarray(one.array[rows]), this.state, is_leaf=_is_buffer)
+        # Placed as what updates give back is: for arrays that are not, JAX would compile everything again.
+        return jax.tree.map(
+            lambda one: jax.device_put(one.array[rows], one.view.sharding), this.state, is_leaf=_is_buffer
+        )
 
     return list(map(of, this.pieces))
 
