@@ -90,10 +90,10 @@ def audit(
     """
     chosen = options or AuditOptions()
     actual = algorithm if actual is None else actual
-    algorithm = counting_first_releases(algorithm)
     _check.at_least(0, seed=seed)
     require_settings((seed,), None, None, chosen.precision)
     _require_runnable(algorithm, actual, problem, chosen.precision)
+    algorithm = counting_first_releases(algorithm)
     setup, nodes = algorithm.setup, algorithm.setup.network.nodes
     runs = _require_runs(runs, problem.dim)
     claims = claimed(algorithm, problem)
